@@ -1,0 +1,123 @@
+import * as pawlErrors from "../errors.js";
+
+/** What of an error survives storage. Stacks do not: they tell about one process and one deploy. */
+export type ErrorShape = {
+  /** The most specific class we know: a built-in or one of ours. */
+  readonly class: ErrorClassName;
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string | number;
+  readonly cause?: unknown;
+  /** Of an `AggregateError`. */
+  readonly errors?: readonly unknown[];
+};
+
+// More specific classes first.
+const classes = {
+  DuplicateStepError: pawlErrors.DuplicateStepError,
+  InstanceTerminatedError: pawlErrors.InstanceTerminatedError,
+  MaxStepsExceededError: pawlErrors.MaxStepsExceededError,
+  PayloadTooLargeError: pawlErrors.PayloadTooLargeError,
+  ResultTimeoutError: pawlErrors.ResultTimeoutError,
+  RunCrashedError: pawlErrors.RunCrashedError,
+  SerializationError: pawlErrors.SerializationError,
+  StepMaxAttemptsExceeded: pawlErrors.StepMaxAttemptsExceeded,
+  StepMismatchError: pawlErrors.StepMismatchError,
+  StepTimeoutError: pawlErrors.StepTimeoutError,
+  ValidationError: pawlErrors.ValidationError,
+  WaitTimeoutError: pawlErrors.WaitTimeoutError,
+  WorkflowError: pawlErrors.WorkflowError,
+  NonRetryableError: pawlErrors.NonRetryableError,
+  AggregateError,
+  EvalError,
+  RangeError,
+  ReferenceError,
+  SyntaxError,
+  TypeError,
+  URIError,
+  Error,
+} as const;
+
+export type ErrorClassName = keyof typeof classes;
+
+export function isErrorClassName(name: unknown): name is ErrorClassName {
+  return typeof name === "string" && Object.hasOwn(classes, name);
+}
+
+/** Also for an error of another realm (a vm context, a test environment), which no `instanceof` recognises. */
+export function isError(value: object): boolean {
+  return attempt(
+    () => value instanceof Error || Object.prototype.toString.call(value) === "[object Error]",
+    false,
+  );
+}
+
+/** Reads an error without ever throwing: what cannot be read counts as absent. */
+export function readError(error: object): ErrorShape {
+  const className = attempt(() => classOf(error), "Error");
+  const name = read(error, "name");
+  const message = read(error, "message");
+  const code = read(error, "code");
+  const cause = read(error, "cause");
+  const errors = className === "AggregateError" ? read(error, "errors") : undefined;
+  return {
+    class: className,
+    name: typeof name === "string" ? name : className,
+    message: typeof message === "string" ? message : "",
+    ...(typeof code === "string" || Number.isFinite(code) ? { code: code as string | number } : {}),
+    ...(cause === undefined ? {} : { cause }),
+    ...(Array.isArray(errors) ? { errors } : {}),
+  };
+}
+
+function classOf(error: object): ErrorClassName {
+  const known = (Object.keys(classes) as ErrorClassName[]).find(
+    (name) => name !== "Error" && error instanceof classes[name],
+  );
+  if (known !== undefined) return known;
+  if (pawlErrors.isNonRetryable(error)) return "NonRetryableError"; // of a second copy of this package
+  const foreignName = error instanceof Error ? undefined : read(error, "name");
+  return isErrorClassName(foreignName) && isBuiltIn(foreignName) ? foreignName : "Error";
+}
+
+function isBuiltIn(name: ErrorClassName): boolean {
+  return !Object.hasOwn(pawlErrors, name);
+}
+
+function read(error: object, key: string): unknown {
+  return attempt(() => (error as Record<string, unknown>)[key], undefined);
+}
+
+/** Getters and proxies run other people's code. */
+function attempt<T>(action: () => T, fallback: T): T {
+  try {
+    return action();
+  } catch {
+    return fallback;
+  }
+}
+
+export function buildError(shape: ErrorShape): Error {
+  const { class: className, name, message, code, cause, errors } = shape;
+  const options = cause === undefined ? undefined : { cause };
+  // A genuine error with the prototype of its class, whatever arguments that class's constructor wants.
+  const error: Error = Reflect.construct(Error, [message, options], classes[className]);
+  if (error.name !== name) define(error, "name", name);
+  if (errors !== undefined) define(error, "errors", errors);
+  if (code !== undefined) Object.assign(error, { code });
+  if (className === "WorkflowError" && pawlErrors.isWorkflowErrorCode(code)) {
+    Object.assign(error, { status: pawlErrors.workflowErrorStatus[code] });
+  }
+  define(error, "stack", `${name}: ${message}`); // not where it was decoded: that would mislead
+  return error;
+}
+
+/** As the built-in constructors define their properties: writable, not enumerable. */
+function define(error: Error, key: string, value: unknown): void {
+  Object.defineProperty(error, key, {
+    value,
+    writable: true,
+    configurable: true,
+    enumerable: false,
+  });
+}

@@ -1,0 +1,69 @@
+import { ValidationError } from "./errors.js";
+import { defaultLimits } from "./limits.js";
+import { quote } from "./quote.js";
+
+/** `"10 seconds"`, `"1h 30m"`, `"1.5 days"`, or a number of milliseconds. */
+export type WorkflowDuration = string | number;
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+// Months and years have one length here: a duration is added to a time without looking at a calendar.
+const unitMs: ReadonlyMap<string, number> = new Map([
+  ...words(1, "ms", "msec", "msecs", "millisecond", "milliseconds"),
+  ...words(second, "s", "sec", "secs", "second", "seconds"),
+  ...words(minute, "m", "min", "mins", "minute", "minutes"),
+  ...words(hour, "h", "hr", "hrs", "hour", "hours"),
+  ...words(day, "d", "day", "days"),
+  ...words(7 * day, "w", "week", "weeks"),
+  ...words(30 * day, "mo", "month", "months"),
+  ...words(365 * day, "y", "yr", "yrs", "year", "years"),
+]);
+
+function words(ms: number, ...names: string[]): [string, number][] {
+  return names.map((name) => [name, ms]);
+}
+
+const textMaxLength = 100;
+
+export type DurationBounds = { field: string; minMs?: number; maxMs?: number };
+
+/** A whole number of milliseconds; the smallest step of the database's clock is one. */
+export function parseDurationMs(given: WorkflowDuration, bounds: DurationBounds): number {
+  const { field, minMs = 0, maxMs = defaultLimits.maxSleepMs } = bounds;
+  const exactMs = typeof given === "string" ? sumOfTerms(given) : given;
+  if (typeof exactMs !== "number" || Number.isNaN(exactMs)) {
+    throw new ValidationError(
+      `${field} must be a duration such as "10 seconds" or "1h 30m", or a number of milliseconds, ` +
+        `got ${quote(given)}`,
+    );
+  }
+  const ms = Math.round(exactMs) || 0; // never -0
+  if (ms < minMs || exactMs < 0) {
+    throw new ValidationError(`${field} must be at least ${spoken(minMs)}, got ${quote(given)}`);
+  }
+  if (ms > maxMs) {
+    throw new ValidationError(`${field} must be at most ${spoken(maxMs)}, got ${quote(given)}`);
+  }
+  return ms;
+}
+
+function sumOfTerms(text: string): number {
+  const term = /\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*/y;
+  if (text === "" || text.length > textMaxLength) return Number.NaN;
+  let sumMs = 0;
+  while (term.lastIndex < text.length) {
+    const [, count, unit] = term.exec(text) ?? [];
+    sumMs += Number(count) * (unitMs.get(unit ?? "") ?? Number.NaN);
+    if (Number.isNaN(sumMs)) return sumMs;
+  }
+  return sumMs;
+}
+
+function spoken(ms: number): string {
+  if (ms >= day && ms % day === 0) return `${ms / day} days`;
+  if (ms >= second && ms % second === 0) return `${ms / second} seconds`;
+  return `${ms} ms`;
+}

@@ -1,0 +1,33 @@
+import type { Clock } from "./model/seams.js";
+import { webRuntime } from "./runtime.js";
+import { postgresDialect } from "./sql/dialects/postgres.js";
+import { postgresDriver, type PgPool, type PgTransaction } from "./sql/drivers/postgres.js";
+import { checkedIdentifier } from "./sql/identifiers.js";
+import { sqlStore } from "./sql/store.js";
+import type { Store } from "./store/store.js";
+
+export type { PgPool, PgTransaction };
+
+export type PostgresStoreOptions = {
+  /** The schema that holds Pawl's tables. Default `pawl`. */
+  readonly schema?: string;
+  /** How many connections of its own the engine opens from the pool's options. Default 2. */
+  readonly connections?: number;
+  /** Stands in for the database's time, in tests. */
+  readonly clock?: Clock;
+};
+
+/** The store in PostgreSQL. The pool stays the user's: Pawl never ends it. */
+export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): Store<PgTransaction> {
+  const dialect = postgresDialect(checkedIdentifier("schema", options.schema ?? "pawl"));
+  return sqlStore({
+    dialect,
+    driver: postgresDriver(
+      pool,
+      options.connections ?? 2,
+      (error) => dialect.classify(error) === "disconnected",
+    ),
+    runtime: webRuntime,
+    clock: options.clock,
+  });
+}

@@ -1,0 +1,90 @@
+import type { RowsStyle } from "./statement.js";
+
+export type TableName =
+  | "meta"
+  | "runner"
+  | "instance"
+  | "past_run"
+  | "ticket"
+  | "step"
+  | "attempt"
+  | "event"
+  | "inbox"
+  | "outbox";
+
+/** `key`: compared byte by byte. `body`: a payload. `word`: one of the engine's own short words. */
+export type ColumnType = "key" | "word" | "int" | "big" | "body";
+
+export type ErrorCategory =
+  /** The write did not happen, or may be sent again unchanged: serialization, deadlock, lock timeout, busy. */
+  | "transient"
+  /** The connection is gone; whether the write happened is unknown. */
+  | "disconnected"
+  /** The database refuses the data itself. */
+  | "data"
+  | "duplicate"
+  /** A table is missing: `migrate()` has not run. */
+  | "unmigrated"
+  | "other";
+
+/** What differs between databases, and nothing else. */
+export interface Dialect {
+  readonly name: "sqlite" | "postgres" | "mysql";
+  readonly rowsStyle: RowsStyle;
+  /** Parameters are `$1` (and may repeat) or `?`. */
+  readonly numbered: boolean;
+  /** The database's time in milliseconds, exact to one and free of time zones. */
+  readonly now: string;
+  /** The test clock's value in place of `now`. */
+  boundNow(placeholder: string): string;
+  table(name: TableName): string;
+  /** A derived table `alias` with these columns, filled from the rows bound to `:param`. */
+  rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
+  /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
+  readonly drivenJoin: string;
+  /** Row locks; empty where a transaction is alone. */
+  readonly lock: string;
+  readonly lockSkipping: string;
+  /** Bytes of a text, without reading it. */
+  byteLength(expression: string): string;
+  /** Starts an `INSERT`; a conflict clause calls the existing row `old`. */
+  insertInto(table: TableName): string;
+  /** `UPDATE` of a table from a row set. */
+  updateFrom(options: {
+    readonly table: TableName;
+    readonly alias: string;
+    readonly rows: string;
+    readonly on: string;
+    readonly set: Readonly<Record<string, string>>;
+  }): string;
+  /** After an `INSERT … SELECT`: keep the old row, or overwrite it if this (claim_no, part_no) is newer. */
+  onConflictKeep(key: readonly string[]): string;
+  onConflictSetIfNewer(key: readonly string[], columns: readonly string[]): string;
+  classify(error: unknown): ErrorCategory;
+  /** Makes concurrent migrations take turns, until the transaction ends or `unlockMigrations`. */
+  lockMigrations(): string[];
+  unlockMigrations(): string[];
+  createTable(name: TableName, definition: TableDefinition): string[];
+}
+
+export type TableDefinition = {
+  readonly columns: Readonly<Record<string, ColumnDefinition>>;
+  readonly primaryKey: readonly string[];
+  readonly indexes?: readonly IndexDefinition[];
+};
+
+export type ColumnDefinition = {
+  readonly type: ColumnType;
+  /** Bytes a key may take; sizes MySQL's columns. */
+  readonly bytes?: number;
+  readonly nullable?: true;
+  readonly default?: number | string;
+};
+
+export type IndexDefinition = {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly unique?: true;
+  /** Rows where this column is null stay out of the index, where the database can do that. */
+  readonly whereNotNull?: string;
+};

@@ -1,0 +1,154 @@
+import type {
+  ColumnDefinition,
+  ColumnType,
+  Dialect,
+  ErrorCategory,
+  TableDefinition,
+  TableName,
+} from "../dialect.js";
+
+/**
+ * One dialect for MariaDB (10.6 and later) and MySQL (8.0 and later), in the SQL both understand: no
+ * RETURNING, no LATERAL, `VALUES(column)` on conflict.
+ *
+ * Keys are VARBINARY: a text collation would say that 'a' = 'a '.
+ */
+const types = (column: ColumnDefinition): string => {
+  switch (column.type) {
+    case "key":
+      return `VARBINARY(${column.bytes ?? 64})`;
+    case "word":
+      return "VARBINARY(32)";
+    case "int":
+      return "INT";
+    case "big":
+      return "BIGINT";
+    case "body":
+      return "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+  }
+};
+
+const jsonTypes: Record<ColumnType, string> = {
+  key: "VARCHAR(1024)",
+  word: "VARCHAR(32)",
+  int: "INT",
+  big: "BIGINT",
+  body: "LONGTEXT",
+};
+
+export function mysqlDialect(tablePrefix: string): Dialect {
+  const table = (name: TableName): string => `\`${tablePrefix}${name}\``;
+  return {
+    name: "mysql",
+    rowsStyle: "json",
+    numbered: false,
+    // UTC and a difference: UNIX_TIMESTAMP() is ambiguous in the hour that a time zone repeats.
+    now: "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
+    boundNow: (placeholder) => `CAST(${placeholder} AS SIGNED)`,
+    table,
+    rows: (param, alias, columns) =>
+      `JSON_TABLE(:${param}[${Object.keys(columns).join(",")}], '$[*]' COLUMNS (${Object.entries(columns)
+        .map(([column, type], position) => `${column} ${jsonTypes[type]} PATH '$[${position}]'`)
+        .join(", ")})) AS ${alias}`,
+    drivenJoin: "STRAIGHT_JOIN",
+    lock: "FOR UPDATE",
+    lockSkipping: "FOR UPDATE SKIP LOCKED",
+    byteLength: (expression) => `LENGTH(${expression})`,
+    insertInto: (name) => `INSERT INTO ${table(name)}`,
+    updateFrom: ({ table: name, alias, rows, on, set }) =>
+      `UPDATE ${rows} STRAIGHT_JOIN ${table(name)} AS ${alias} ON ${on} SET ${Object.entries(set)
+        .map(([column, expression]) => `${alias}.${column} = ${expression}`)
+        .join(", ")}`,
+    onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
+    // Assignments run left to right and see earlier ones, so the guard's own columns come last.
+    onConflictSetIfNewer: (_key, columns) =>
+      `ON DUPLICATE KEY UPDATE ${[
+        ...columns.filter((column) => column !== "claim_no" && column !== "part_no"),
+        "part_no",
+        "claim_no",
+      ]
+        .map(
+          (column) =>
+            `${column} = IF((claim_no, part_no) < (VALUES(claim_no), VALUES(part_no)), VALUES(${column}), ${column})`,
+        )
+        .join(", ")}`,
+    classify,
+    // DDL commits by itself here, so a lock of the session, not of the transaction.
+    lockMigrations: () => [`SELECT GET_LOCK('${tablePrefix}migrate', 60) AS locked`],
+    unlockMigrations: () => [`SELECT RELEASE_LOCK('${tablePrefix}migrate') AS released`],
+    createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
+  };
+}
+
+function createTable(table: string, tablePrefix: string, definition: TableDefinition): string[] {
+  const columns = Object.entries(definition.columns).map(([name, column]) =>
+    [
+      `\`${name}\``,
+      types(column),
+      column.nullable ? "NULL" : "NOT NULL",
+      column.default === undefined
+        ? ""
+        : `DEFAULT ${typeof column.default === "number" ? column.default : `'${column.default}'`}`,
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  );
+  const list = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");
+  const indexes = (definition.indexes ?? []).map(
+    (index) =>
+      `${index.unique ? "UNIQUE " : ""}KEY \`${tablePrefix}${index.name}\` (${list(index.columns)})`,
+  );
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[
+      ...columns,
+      `PRIMARY KEY (${list(definition.primaryKey)})`,
+      ...indexes,
+    ].join(",\n  ")}\n) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC`,
+  ];
+}
+
+const socketCodes = new Set([
+  "PROTOCOL_CONNECTION_LOST",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EHOSTUNREACH",
+  "EAI_AGAIN",
+]);
+
+function classify(error: unknown): ErrorCategory {
+  if (typeof error !== "object" || error === null) return "other";
+  if ("code" in error && typeof error.code === "string" && socketCodes.has(error.code)) {
+    return "disconnected";
+  }
+  switch ("errno" in error ? error.errno : undefined) {
+    case 1020: // record has changed since last read (MariaDB snapshot isolation)
+    case 1205: // lock wait timeout
+    case 1213: // deadlock
+    case 3572: // NOWAIT lock not available
+      return "transient";
+    case 1040: // too many connections
+    case 1053: // server shutdown in progress
+    case 1927: // connection was killed
+    case 2006:
+    case 2013:
+    case 4031: // disconnected by the server
+      return "disconnected";
+    case 1062:
+      return "duplicate";
+    case 1146: // no such table
+      return "unmigrated";
+    case 1264: // out of range
+    case 1366: // incorrect value
+    case 1406: // data too long
+    case 1153: // packet too large
+    case 3140: // invalid JSON
+      return "data";
+  }
+  // mysql2 reports a query on a connection that is already closed as a plain Error.
+  return error instanceof Error && /closed state|Connection lost|connection is in closed/i.test(error.message)
+    ? "disconnected"
+    : "other";
+}

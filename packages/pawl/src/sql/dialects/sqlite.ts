@@ -1,0 +1,126 @@
+import type { ColumnType, Dialect, ErrorCategory, TableDefinition, TableName } from "../dialect.js";
+
+const types: Record<ColumnType, string> = {
+  key: "TEXT",
+  word: "TEXT",
+  int: "INTEGER",
+  big: "INTEGER",
+  body: "TEXT",
+};
+
+export function sqliteDialect(tablePrefix: string): Dialect {
+  const table = (name: TableName): string => `${tablePrefix}${name}`;
+  return {
+    name: "sqlite",
+    rowsStyle: "each",
+    numbered: false,
+    now: "CAST(ROUND(unixepoch('now', 'subsec') * 1000) AS INTEGER)",
+    boundNow: (placeholder) => placeholder,
+    table,
+    rows: (param, alias, columns) =>
+      `(SELECT ${Object.keys(columns)
+        .map((column) => `:${param}.${column} AS ${column}`)
+        .join(", ")}) AS ${alias}`,
+    drivenJoin: "CROSS JOIN",
+    lock: "",
+    lockSkipping: "",
+    byteLength: (expression) => `length(CAST(${expression} AS BLOB))`,
+    insertInto: (name) => `INSERT INTO ${table(name)} AS old`,
+    updateFrom: ({ table: name, alias, rows, on, set }) =>
+      `UPDATE ${table(name)} AS ${alias} SET ${Object.entries(set)
+        .map(([column, expression]) => `${column} = ${expression}`)
+        .join(", ")} FROM ${rows} WHERE ${on}`,
+    // "WHERE true" ends the SELECT, so that SQLite does not read ON as a join condition.
+    onConflictKeep: () => "WHERE true ON CONFLICT DO NOTHING",
+    onConflictSetIfNewer: (key, columns) =>
+      `WHERE true ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns
+        .map((column) => `${column} = excluded.${column}`)
+        .join(", ")} WHERE (old.claim_no, old.part_no) < (excluded.claim_no, excluded.part_no)`,
+    classify,
+    // The transaction is IMMEDIATE: it is the lock.
+    lockMigrations: () => [],
+    unlockMigrations: () => [],
+    createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
+  };
+}
+
+function createTable(table: string, tablePrefix: string, definition: TableDefinition): string[] {
+  const columns = Object.entries(definition.columns).map(([name, column]) =>
+    [
+      name,
+      types[column.type],
+      column.nullable ? "" : "NOT NULL",
+      column.default === undefined ? "" : `DEFAULT ${literal(column.default)}`,
+    ]
+      .filter((part) => part !== "")
+      .join(" "),
+  );
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[...columns, `PRIMARY KEY (${definition.primaryKey.join(", ")})`].join(
+      ",\n  ",
+    )}\n) WITHOUT ROWID`,
+    ...(definition.indexes ?? []).map(
+      (index) =>
+        `CREATE ${index.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${tablePrefix}${index.name} ON ${table} (${index.columns.join(
+          ", ",
+        )})${index.whereNotNull ? ` WHERE ${index.whereNotNull} IS NOT NULL` : ""}`,
+    ),
+  ];
+}
+
+function literal(value: number | string): string {
+  return typeof value === "number" ? String(value) : `'${value}'`;
+}
+
+const BUSY = 5;
+const LOCKED = 6;
+const IOERR = 10;
+const CANTOPEN = 14;
+const PROTOCOL = 15;
+const TOOBIG = 18;
+const CONSTRAINT_PRIMARYKEY = 1555;
+const CONSTRAINT_UNIQUE = 2067;
+
+const codesByName: Readonly<Record<string, number>> = {
+  SQLITE_BUSY: BUSY,
+  SQLITE_BUSY_RECOVERY: BUSY,
+  SQLITE_BUSY_SNAPSHOT: BUSY,
+  SQLITE_LOCKED: LOCKED,
+  SQLITE_IOERR: IOERR,
+  SQLITE_CANTOPEN: CANTOPEN,
+  SQLITE_PROTOCOL: PROTOCOL,
+  SQLITE_TOOBIG: TOOBIG,
+  SQLITE_CONSTRAINT_PRIMARYKEY: CONSTRAINT_PRIMARYKEY,
+  SQLITE_CONSTRAINT_UNIQUE: CONSTRAINT_UNIQUE,
+};
+
+/** node:sqlite and @photostructure/sqlite give `errcode`; better-sqlite3 and libsql name the code. */
+function codeOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  if ("errcode" in error && typeof error.errcode === "number") return error.errcode;
+  if ("sqliteExtendedErrCode" in error && typeof error.sqliteExtendedErrCode === "number") {
+    return error.sqliteExtendedErrCode;
+  }
+  if ("rawCode" in error && typeof error.rawCode === "number") return error.rawCode;
+  if ("code" in error && typeof error.code === "string") return codesByName[error.code];
+  return undefined;
+}
+
+function classify(error: unknown): ErrorCategory {
+  const code = codeOf(error);
+  if (code === CONSTRAINT_PRIMARYKEY || code === CONSTRAINT_UNIQUE) return "duplicate";
+  switch (code === undefined ? undefined : code & 0xff) {
+    case BUSY:
+    case LOCKED:
+    case PROTOCOL:
+      return "transient";
+    case IOERR:
+    case CANTOPEN:
+      return "disconnected";
+    case TOOBIG:
+      return "data";
+  }
+  // SQLite has no code of its own for a missing table.
+  if (error instanceof Error && error.message.startsWith("no such table")) return "unmigrated";
+  return "other";
+}

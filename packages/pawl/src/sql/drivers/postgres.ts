@@ -1,0 +1,172 @@
+import { WorkflowError } from "../../model/errors.js";
+import type { Driver } from "../driver.js";
+import type { Call, Row, Script } from "../statement.js";
+import { Lanes, type Connection } from "./lanes.js";
+
+/** The members used of a `pg` Pool. */
+export interface PgPool {
+  readonly options: object;
+  on(event: "error", listener: (error: Error) => void): unknown;
+}
+
+/** A `pg` client inside a transaction. `escapeLiteral` is what a client has and a pool has not. */
+export interface PgTransaction {
+  query(query: { text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
+  escapeLiteral(text: string): string;
+}
+
+interface PgClient {
+  connect(): Promise<unknown>;
+  end(): Promise<unknown>;
+  on(event: "error" | "end", listener: () => void): unknown;
+  query(query: PgQuery): Promise<{ rows: unknown[] }>;
+}
+
+type PgQuery = { readonly name?: string; readonly text: string; readonly values?: unknown[] };
+
+/**
+ * Plans are made once for each connection and kept. One made while a table was empty turned a commit
+ * into 64 s at a million rows, so everything but an index lookup is switched off here.
+ */
+const settings = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_material: "off",
+  jit: "off",
+  default_transaction_isolation: "read\\ committed",
+  // The engine waits only for its own short transactions; anything longer is a lock it must not wait for.
+  lock_timeout: "2s",
+};
+const startupOptions = Object.entries(settings)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(" ");
+
+type PgConnection = Connection & {
+  readonly client: PgClient;
+  /** False behind a pooler, where neither settings nor prepared statements stay with us. */
+  readonly direct: boolean;
+};
+
+/**
+ * The engine's own connections, opened from the pool's options: its settings and prepared statements stay
+ * out of the user's sessions. Behind a pooler such as pgbouncer settings are refused or ignored; then
+ * statements go out unprepared, planned for the tables as they are, in transactions that name their isolation.
+ */
+export function postgresDriver(
+  pool: PgPool,
+  connections: number,
+  isDisconnect: (error: unknown) => boolean,
+): Driver<PgTransaction> {
+  // An idle client of the user's pool that loses its server would otherwise end the process.
+  pool.on("error", () => {});
+  const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
+  return {
+    run: (script, transaction) =>
+      lanes.use(async (connection) => {
+        try {
+          return transaction || !connection.direct
+            ? await inTransaction(connection, script())
+            : await drive(connection.client, script(), true);
+        } catch (error) {
+          if (isDisconnect(error)) connection.broken = true;
+          throw error;
+        }
+      }),
+    within: async (tx, script) => {
+      if (typeof tx?.query !== "function" || typeof tx.escapeLiteral !== "function") {
+        throw new WorkflowError(
+          "INVALID_REQUEST",
+          "tx must be a pg client with an open transaction, not a pool",
+        );
+      }
+      return drive(tx, script(), false);
+    },
+    close: async () => lanes.close(),
+  };
+}
+
+async function connect(pool: PgPool): Promise<PgConnection> {
+  try {
+    const connection = await open(pool, startupOptions);
+    const { rows } = await connection.client.query({ text: "SHOW enable_seqscan" });
+    const [row] = rows as { enable_seqscan: string }[];
+    return Object.assign(connection, { direct: row?.enable_seqscan === "off" });
+  } catch (error) {
+    if (!refusesStartupOptions(error)) throw error;
+    return open(pool, undefined);
+  }
+}
+
+/** A pooler answers a startup parameter it does not know with a protocol violation. */
+function refusesStartupOptions(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "08P01";
+}
+
+async function open(pool: PgPool, options: string | undefined): Promise<PgConnection> {
+  const given = pool.options as { options?: string; password?: unknown };
+  const { Client } = pool as unknown as { Client: new (config: object) => PgClient };
+  const client = new Client({
+    ...given,
+    password: given.password, // not enumerable in pg
+    options: [given.options, options].filter((part) => part !== undefined).join(" ") || undefined,
+    pipeline: true,
+  });
+  const connection = {
+    client,
+    direct: false,
+    broken: false,
+    close: () => void client.end().catch(() => {}),
+  };
+  const lost = (): void => void (connection.broken = true);
+  client.on("error", lost);
+  client.on("end", lost);
+  await client.connect();
+  return connection;
+}
+
+async function drive<T>(
+  client: Pick<PgClient, "query">,
+  script: Script<T>,
+  prepared: boolean,
+): Promise<T> {
+  let step = script.next();
+  while (step.done !== true) {
+    let rows: Row[];
+    try {
+      rows = await execute(client, step.value, prepared);
+    } catch (error) {
+      step = script.throw(error);
+      continue;
+    }
+    step = script.next(rows);
+  }
+  return step.value;
+}
+
+async function execute(
+  client: Pick<PgClient, "query">,
+  { statement, executions }: Call,
+  prepared: boolean,
+): Promise<Row[]> {
+  const [values = []] = executions as readonly unknown[][];
+  const query = { text: statement.text, values };
+  const named = prepared && statement.name !== null;
+  const { rows } = await client.query(named ? { ...query, name: `pawl.${statement.name}` } : query);
+  return rows as Row[];
+}
+
+async function inTransaction<T>({ client, direct }: PgConnection, script: Script<T>): Promise<T> {
+  // Not awaited: BEGIN travels with the first statement, whose own failure is the one to report.
+  client.query({ text: "BEGIN ISOLATION LEVEL READ COMMITTED" }).catch(() => {});
+  try {
+    const result = await drive(client, script, direct);
+    await client.query({ text: "COMMIT" });
+    return result;
+  } catch (error) {
+    await client.query({ text: "ROLLBACK" }).catch(() => {});
+    throw error;
+  }
+}

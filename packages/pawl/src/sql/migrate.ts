@@ -1,0 +1,72 @@
+import type { Dialect, TableDefinition } from "./dialect.js";
+import { migrations } from "./schema.js";
+import { int, type Sql, text } from "./sql.js";
+import type { Row, Script } from "./statement.js";
+
+/**
+ * `version` is the newest migration in the database, `minimum` the oldest code that may use it. A newer
+ * database is fine as long as its minimum allows us: that is how a rolling deploy looks from the old side.
+ */
+const CODE_VERSION = 1;
+
+const meta: TableDefinition = {
+  columns: {
+    name: { type: "key", bytes: 64 },
+    value: { type: "big" },
+  },
+  primaryKey: ["name"],
+};
+
+export class IncompatibleDatabaseError extends Error {
+  override readonly name = "IncompatibleDatabaseError";
+}
+
+export class NotMigratedError extends Error {
+  override readonly name = "NotMigratedError";
+
+  constructor(options?: ErrorOptions) {
+    super("the database has no Pawl tables, or old ones: run `await pawl.migrate()` once", options);
+  }
+}
+
+/** Everything runs under one lock, so that of many processes one migrates and the others find it done. */
+export function* migrateScript(sql: Sql): Script<void> {
+  const { dialect } = sql;
+  for (const statement of dialect.lockMigrations()) yield* execute(sql, statement);
+  for (const statement of dialect.createTable("meta", meta)) yield* execute(sql, statement);
+  const { version, minimum } = yield* recorded(sql);
+  if (minimum > CODE_VERSION) {
+    throw new IncompatibleDatabaseError(
+      `the database asks for code of schema version ${minimum} or later; this is ${CODE_VERSION}: upgrade pawl`,
+    );
+  }
+  for (const migration of migrations.filter((step) => step.version > version)) {
+    for (const statement of migration.statements(dialect)) yield* execute(sql, statement);
+    yield* record(sql, "version", migration.version);
+    yield* record(sql, "minimum", migration.minimumCode);
+  }
+  for (const statement of dialect.unlockMigrations()) yield* execute(sql, statement);
+}
+
+/** The statements of an empty database, for the golden files. */
+export function schemaStatements(dialect: Dialect): string[] {
+  return [
+    ...dialect.createTable("meta", meta),
+    ...migrations.flatMap((migration) => migration.statements(dialect)),
+  ];
+}
+
+function* execute(sql: Sql, statement: string): Script<Row[]> {
+  return yield sql.once(statement).with();
+}
+
+function* recorded(sql: Sql): Script<{ version: number; minimum: number }> {
+  const rows = yield sql.once(`SELECT name, value FROM ${sql.table("meta")}`).with();
+  const values = new Map(rows.map((row) => [text(row, "name"), int(row, "value")]));
+  return { version: values.get("version") ?? 0, minimum: values.get("minimum") ?? 0 };
+}
+
+function* record(sql: Sql, name: string, value: number): Script<void> {
+  yield sql.once(`DELETE FROM ${sql.table("meta")} WHERE name = :name`).with({ name });
+  yield sql.once(`INSERT INTO ${sql.table("meta")} (name, value) VALUES (:name, :value)`).with({ name, value });
+}

@@ -1,0 +1,74 @@
+import type { Clock } from "../model/seams.js";
+import type { ColumnType, Dialect, TableName } from "./dialect.js";
+import { compile, type Row, type Script, type Statement } from "./statement.js";
+
+/** What a verb writes its statements with. */
+export class Sql {
+  readonly #statements: Statement[] = [];
+
+  constructor(
+    readonly dialect: Dialect,
+    private readonly clock: Clock | undefined,
+  ) {}
+
+  /** Every statement so far, for the tests that look at plans and texts. */
+  get statements(): readonly Statement[] {
+    return this.#statements;
+  }
+
+  table(name: TableName): string {
+    return this.dialect.table(name);
+  }
+
+  rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string {
+    return this.dialect.rows(param, alias, columns);
+  }
+
+  /** Text that the driver prepares once and runs often. */
+  prepare(name: string, text: string): Statement {
+    const statement = this.#compile(name, text);
+    this.#statements.push(statement);
+    return statement;
+  }
+
+  /** Text that is not worth preparing: migrations. */
+  once(text: string): Statement {
+    return this.#compile(null, text);
+  }
+
+  #compile(name: string | null, text: string): Statement {
+    const { rowsStyle: style, now, numbered, boundNow } = this.dialect;
+    return compile({ name, text, style, now, clock: this.clock, numbered, boundNow });
+  }
+}
+
+/** A verb of the store: its statements, and whether they need a transaction around them. */
+export type Verb<Args extends readonly unknown[], T> = {
+  readonly transaction: boolean;
+  script(...args: Args): Script<T>;
+};
+
+export function int(row: Row, column: string): number {
+  const value = Number(row[column]);
+  if (!Number.isSafeInteger(value)) throw new Error(`column ${column} holds no integer`);
+  return value;
+}
+
+export function intOrNull(row: Row, column: string): number | null {
+  return row[column] === null || row[column] === undefined ? null : int(row, column);
+}
+
+export function text(row: Row, column: string): string {
+  const value = row[column];
+  if (typeof value !== "string") throw new Error(`column ${column} holds no text`);
+  return value;
+}
+
+export function textOrNull(row: Row, column: string): string | null {
+  return row[column] === null || row[column] === undefined ? null : text(row, column);
+}
+
+/** A script found that it lost a race before it wrote anything: run it again from the top. */
+export class Raced extends Error {
+  override readonly name = "Raced";
+}

@@ -1,0 +1,142 @@
+import type { Clock } from "../model/seams.js";
+
+export type Row = Readonly<Record<string, unknown>>;
+export type Value = string | number | null;
+export type Values = Readonly<Record<string, Value | readonly RowValues[]>>;
+export type RowValues = Readonly<Record<string, Value>>;
+
+/** One statement with its arguments. `executions` is one list of parameters for each time it runs. */
+export type Call = { readonly statement: Statement; readonly executions: readonly Value[][] | ArrayParams };
+/** PostgreSQL takes whole columns as arrays. */
+type ArrayParams = readonly (Value | readonly Value[])[][];
+
+/**
+ * The statements of one transaction, as a generator: it yields a call and is sent its rows. The same
+ * script runs synchronously on SQLite and asynchronously on a server, and may be started again from the
+ * top, so it holds no state outside itself.
+ */
+export type Script<T> = Generator<Call, T, Row[]>;
+
+/** How a dialect passes a set of rows into a statement. */
+export type RowsStyle =
+  /** One execution for each row: an embedded database has no round trip to save. */
+  | "each"
+  /** One array for each column. */
+  | "arrays"
+  /** One JSON document. */
+  | "json";
+
+type Param =
+  | { readonly kind: "value"; readonly name: string }
+  | { readonly kind: "now" }
+  | { readonly kind: "column"; readonly rows: string; readonly column: string }
+  | { readonly kind: "json"; readonly rows: string; readonly columns: readonly string[] };
+
+/** SQL text fixed when the store is made, with named parameters resolved to the driver's positions. */
+export class Statement {
+  constructor(
+    /** Null for a statement that runs once and is not prepared. */
+    readonly name: string | null,
+    readonly text: string,
+    private readonly params: readonly Param[],
+    private readonly style: RowsStyle,
+    private readonly clock: Clock | undefined,
+  ) {}
+
+  /** Whether it answers rows. */
+  get reads(): boolean {
+    return /^(SELECT|WITH|PRAGMA)\b/.test(this.text);
+  }
+
+  with(values: Values = {}): Call {
+    const each = this.style === "each" ? this.params.find((p) => p.kind === "column") : undefined;
+    if (each === undefined || each.kind !== "column") {
+      return { statement: this, executions: [this.params.map((p) => this.argument(p, values))] };
+    }
+    const executions = rowsOf(values, each.rows).map((row) =>
+      this.params.map((p) => (p.kind === "column" ? cell(row, p.column) : this.argument(p, values))),
+    );
+    return { statement: this, executions } as Call;
+  }
+
+  private argument(param: Param, values: Values): Value | readonly Value[] {
+    switch (param.kind) {
+      case "now":
+        if (this.clock === undefined) throw new Error("no clock to bind");
+        return this.clock.now();
+      case "column":
+        return rowsOf(values, param.rows).map((row) => cell(row, param.column));
+      case "json":
+        return JSON.stringify(
+          rowsOf(values, param.rows).map((row) => param.columns.map((c) => cell(row, c))),
+        );
+      case "value": {
+        const value = values[param.name];
+        if (value === undefined || typeof value === "object" && value !== null) {
+          throw new Error(`${this.name}: no value for :${param.name}`);
+        }
+        return value;
+      }
+    }
+  }
+}
+
+function rowsOf(values: Values, name: string): readonly RowValues[] {
+  const rows = values[name];
+  if (!Array.isArray(rows)) throw new Error(`no rows for :${name}`);
+  return rows as readonly RowValues[];
+}
+
+function cell(row: RowValues, column: string): Value {
+  const value = row[column];
+  if (value === undefined) throw new Error(`no value for column ${column}`);
+  return value;
+}
+
+/**
+ * `:name` is a value, `:now` the database's time, `:rows.column` and `:rows[a,b]` what a dialect's
+ * `rows()` wrote. `::` stays a cast.
+ */
+const PLACEHOLDER = /(?<!:):(?:(now)\b|(\w+)\.(\w+)|(\w+)\[([\w,]+)\]|(\w+))/g;
+
+export function compile(options: {
+  readonly name: string | null;
+  readonly text: string;
+  readonly style: RowsStyle;
+  readonly now: string;
+  readonly clock: Clock | undefined;
+  readonly numbered: boolean;
+  readonly boundNow: (placeholder: string) => string;
+}): Statement {
+  const params: Param[] = [];
+  const positions = new Map<string, number>();
+  const place = (key: string, param: Param): string => {
+    if (!options.numbered) {
+      params.push(param);
+      return "?";
+    }
+    let position = positions.get(key);
+    if (position === undefined) {
+      params.push(param);
+      position = params.length;
+      positions.set(key, position);
+    }
+    return `$${position}`;
+  };
+  const text = options.text
+    .replaceAll(PLACEHOLDER, (whole, now, rows, column, jsonRows, jsonColumns, name) => {
+      if (now !== undefined) {
+        return options.clock === undefined
+          ? options.now
+          : options.boundNow(place(whole, { kind: "now" }));
+      }
+      if (rows !== undefined) return place(whole, { kind: "column", rows, column });
+      if (jsonRows !== undefined) {
+        return place(whole, { kind: "json", rows: jsonRows, columns: jsonColumns.split(",") });
+      }
+      return place(whole, { kind: "value", name });
+    })
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  return new Statement(options.name, text, params, options.style, options.clock);
+}

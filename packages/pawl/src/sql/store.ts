@@ -1,0 +1,193 @@
+import { WorkflowError } from "../model/errors.js";
+import { idMaker } from "../model/ids.js";
+import type { Clock, Runtime } from "../model/seams.js";
+import type { DbTime } from "../store/records.js";
+import type { ClaimAnswer, ClaimRequest, Part, PartAnswer, Store } from "../store/store.js";
+import type { Dialect } from "./dialect.js";
+import type { Driver } from "./driver.js";
+import { migrateScript, NotMigratedError } from "./migrate.js";
+import { int, Raced, Sql, type Verb } from "./sql.js";
+import type { Row, Script } from "./statement.js";
+import { claimVerb } from "./verbs/claim.js";
+import { commitVerb } from "./verbs/commit.js";
+import { controlVerb } from "./verbs/control.js";
+import { createVerb } from "./verbs/create.js";
+import { eventReader } from "./verbs/event-rows.js";
+import { moveInboxVerb, postEventVerb, sendEventVerb } from "./verbs/events.js";
+import { historyVerb } from "./verbs/history.js";
+import { getVerb, listVerb } from "./verbs/list.js";
+import { adoptVerb, loadVerb } from "./verbs/load.js";
+import { nextDueVerb } from "./verbs/next-due.js";
+import { pollVerb } from "./verbs/poll.js";
+import { runnerVerbs } from "./verbs/runners.js";
+
+const FIRST_BACKOFF_MS = 10;
+const MAX_BACKOFF_MS = 1_000;
+/** About six seconds of backoff in all: longer than a restart of a healthy server, shorter than a request. */
+const MAX_TRIES = 13;
+/** A claim that trusts its low-water mark is followed by one over everything at least this often. */
+const FULL_CLAIM_EVERY_MS = 250;
+
+export type SqlStoreOptions<Tx> = {
+  readonly dialect: Dialect;
+  readonly driver: Driver<Tx>;
+  readonly runtime: Runtime;
+  /** Stands in for the database's time, in tests. */
+  readonly clock?: Clock | undefined;
+};
+
+/** The store on any SQL database: verbs, and what to do when the database says no. */
+export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
+  const { dialect, driver, runtime } = options;
+  const sql = new Sql(dialect, options.clock);
+  const newId = idMaker(runtime);
+  const events = eventReader(sql);
+  const runners = runnerVerbs(sql);
+  const verbs = {
+    create: createVerb(sql),
+    sendEvent: sendEventVerb(sql),
+    postEvent: postEventVerb(sql),
+    moveInbox: moveInboxVerb(sql),
+    control: controlVerb(sql),
+    claim: claimVerb(sql),
+    adopt: adoptVerb(sql),
+    load: loadVerb(sql),
+    commit: commitVerb(sql, events),
+    poll: pollVerb(sql, events),
+    nextDue: nextDueVerb(sql),
+    get: getVerb(sql),
+    list: listVerb(sql),
+    history: historyVerb(sql),
+  };
+  const now: Verb<[], DbTime> = {
+    transaction: false,
+    *script(): Script<DbTime> {
+      const [row] = yield readNow.with();
+      return int(row as Row, "now");
+    },
+  };
+  const readNow = sql.prepare("now", "SELECT :now AS now");
+
+  /** Runs a verb, again and again while the database is busy or away. Every verb may be sent twice. */
+  async function run<Args extends readonly unknown[], T>(
+    verb: Verb<Args, T>,
+    ...args: Args
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await driver.run(() => verb.script(...args), verb.transaction);
+      } catch (error) {
+        if (!mayRetry(error)) throw explain(error);
+        if (tries === MAX_TRIES) {
+          throw new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away", {
+            cause: error,
+          });
+        }
+      }
+      const backoff = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1));
+      await runtime.scheduler.sleep(backoff * (0.5 + runtime.random.next() / 2));
+    }
+  }
+
+  async function runWithin<Args extends readonly unknown[], T>(
+    tx: Tx,
+    verb: Verb<Args, T>,
+    ...args: Args
+  ): Promise<T> {
+    try {
+      return await driver.within(tx, () => verb.script(...args));
+    } catch (error) {
+      throw explain(error);
+    }
+  }
+
+  function mayRetry(error: unknown): boolean {
+    if (error instanceof Raced) return true;
+    const category = dialect.classify(error);
+    // A unique key that a script had found free was taken meanwhile: it will see that.
+    return category === "transient" || category === "disconnected" || category === "duplicate";
+  }
+
+  function explain(error: unknown): unknown {
+    return dialect.classify(error) === "unmigrated" ? new NotMigratedError({ cause: error }) : error;
+  }
+
+  /** Halves a batch until the part that the database refuses stands alone. */
+  async function commit(parts: readonly Part[]): Promise<PartAnswer[]> {
+    try {
+      return await run(verbs.commit, parts);
+    } catch (error) {
+      if (dialect.classify(error) !== "data") throw error;
+      if (parts.length === 1) return [{ kind: "bad", message: "the database refuses this data" }];
+      const half = Math.ceil(parts.length / 2);
+      return [...(await commit(parts.slice(0, half))), ...(await commit(parts.slice(half)))];
+    }
+  }
+
+  /**
+   * Claimed tickets leave dead entries at the low end of the index, and an old snapshot (a backup) keeps
+   * them there: a claim then walks over all of them. So it starts at the oldest due time that the last one
+   * took, and looks at everything when that gives too little, and regularly.
+   */
+  let lowWater = 0;
+  let lastFullClaim = 0;
+  async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    const first = await run(verbs.claim, request, lowWater);
+    if (first.answer.kind === "dead") return first.answer;
+    const { now: at, claimed } = first.answer;
+    const wasFull = lowWater === 0;
+    const missing = request.limit - claimed.length;
+    const due = at >= lastFullClaim + FULL_CLAIM_EVERY_MS;
+    if (wasFull) lastFullClaim = at;
+    lowWater = missing > 0 || (due && !wasFull) ? 0 : (first.oldestDue ?? 0);
+    if (missing === 0 || wasFull) return first.answer;
+
+    const rest = { ...request, limit: missing, reservedForNew: Math.min(request.reservedForNew, missing) };
+    const second = await run(verbs.claim, rest, 0);
+    if (second.answer.kind === "dead") return second.answer;
+    return { kind: "ok", now: second.answer.now, claimed: [...claimed, ...second.answer.claimed] };
+  }
+
+  return {
+    migrate: () => run({ transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
+    close: () => driver.close(),
+    now: () => run(now),
+
+    create: async (instances, { tx, lease } = {}) => {
+      if (instances.length === 0) return [];
+      return tx === undefined
+        ? run(verbs.create, instances, lease?.runner ?? null)
+        : runWithin(tx, verbs.create, instances, null);
+    },
+    sendEvent: async (target, event, { tx } = {}) =>
+      tx === undefined
+        ? run(verbs.sendEvent, target, event)
+        : runWithin(tx, verbs.postEvent, target, event, newId()),
+    pause: (target) => run(verbs.control, "pause", target, newId()),
+    resume: (target) => run(verbs.control, "resume", target, newId()),
+    terminate: (target, operationId) => run(verbs.control, "terminate", target, operationId),
+    restart: (target, operationId) => run(verbs.control, "restart", target, operationId),
+
+    register: (runner, leaseMs) => run(runners.register, runner, leaseMs),
+    heartbeat: (runner, leaseMs) => run(runners.heartbeat, runner, leaseMs),
+    declareDead: () => run(runners.declareDead),
+    retire: (runner) => run(runners.retire, runner),
+
+    claim,
+    adopt: async (runner, iids) => (iids.length === 0 ? [] : run(verbs.adopt, runner, iids)),
+    load: async (runs) => (runs.length === 0 ? [] : run(verbs.load, runs)),
+    commit: async (parts) => {
+      if (new Set(parts.map((part) => part.iid)).size < parts.length) {
+        throw new Error("a batch holds at most one part per run");
+      }
+      return parts.length === 0 ? [] : commit(parts);
+    },
+    poll: async (runs) => (runs.length === 0 ? [] : run(verbs.poll, runs)),
+    moveInbox: (limit) => run(verbs.moveInbox, limit),
+    nextDueInMs: (lanes) => run(verbs.nextDue, lanes),
+
+    get: (target) => run(verbs.get, target),
+    list: (query) => run(verbs.list, query),
+    history: (target, query) => run(verbs.history, target, query),
+  };
+}

@@ -1,0 +1,287 @@
+import type { Claimed, ClaimAnswer, ClaimRequest, Lane } from "../../store/store.js";
+import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script, Statement } from "../statement.js";
+
+/** In the order of their claim. The last two are also the ticket's class. */
+const ORPHANED = -1;
+const RESUMING = 0;
+const NEW = 1;
+
+/** `oldestDue` is the earliest due time among what was taken; null if nothing was due. */
+type Result = { readonly answer: ClaimAnswer; readonly oldestDue: number | null };
+export type Claim = Verb<[request: ClaimRequest, lowWater: number], Result>;
+
+/** What a claim sets. `seen_at` never goes back, whatever the clock does. */
+const leased = (now: string): Record<string, string> => ({
+  state: "'leased'",
+  owner: ":runner",
+  claim_no: "t.claim_no + 1",
+  class: "0",
+  due_at: "NULL",
+  wake_at: "NULL",
+  part_no: "0",
+  seen_at: `CASE WHEN t.seen_at > ${now} THEN t.seen_at ELSE ${now} END`,
+  started_at: `COALESCE(t.started_at, ${now})`,
+});
+
+/** A dead owner's run that was asked to pause: paused, without running code. */
+const paused: Record<string, string> = {
+  state: "'paused'",
+  owner: "NULL",
+  claim_no: "t.claim_no + 1",
+  wake_at: "NULL",
+  pause_requested: "0",
+};
+
+export function claimVerb(sql: Sql): Claim {
+  return sql.dialect.name === "postgres" ? inOneStatement(sql) : inSteps(sql);
+}
+
+function assignments(set: Record<string, string>): string {
+  return Object.entries(set)
+    .map(([column, expression]) => `${column} = ${expression}`)
+    .join(", ");
+}
+
+function inOneStatement(sql: Sql): Claim {
+  const ticket = sql.table("ticket");
+  const due = (klass: number, limit: string): string =>
+    `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
+       SELECT t.tid, t.due_at FROM ${ticket} AS t
+       WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
+         AND t.due_at >= :low_water AND t.due_at <= clock.now
+       ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
+  const claim = sql.prepare(
+    "claim",
+    `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
+     clock AS MATERIALIZED (SELECT :now AS now),
+     lane AS MATERIALIZED (
+       SELECT l.queue, l.handler FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
+     orphan AS MATERIALIZED (
+       SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
+         SELECT t.tid, t.pause_requested FROM ${ticket} AS t
+         WHERE t.owner = r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
+         LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
+       WHERE r.dead = 1),
+     resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
+     fresh AS MATERIALIZED (${due(
+       NEW,
+       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan), :reserved))`,
+     )}),
+     old AS (
+       (SELECT tid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
+       UNION ALL (SELECT tid, ${RESUMING}, due_at FROM resuming)),
+     picked AS MATERIALIZED (
+       (SELECT * FROM old ORDER BY precedence, due_at, tid
+        LIMIT (SELECT :limit - least(:reserved, (SELECT count(*) FROM fresh))))
+       UNION ALL
+       (SELECT tid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
+        LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
+     claimed AS (
+       UPDATE ${ticket} AS t SET ${assignments({
+         ...leased("clock.now"),
+         takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
+       })}
+       FROM picked, clock WHERE t.tid = picked.tid
+       RETURNING t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at),
+     stopped AS (
+       UPDATE ${ticket} AS t SET ${assignments(paused)}
+       FROM orphan WHERE orphan.tid = t.tid AND orphan.pause_requested = 1)
+     SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
+       CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
+     FROM clock LEFT JOIN me ON true LEFT JOIN claimed AS c ON true
+       LEFT JOIN ${sql.table("instance")} AS i ON i.iid = c.tid
+     ORDER BY c.precedence, c.due_at, c.tid`,
+  );
+  return {
+    transaction: false,
+    *script(request, lowWater): Script<Result> {
+      const rows = yield claim.with({
+        runner: request.runner,
+        lanes: request.lanes.map(({ queue, handler }) => ({ queue, handler })),
+        limit: request.limit,
+        reserved: Math.min(request.reservedForNew, request.limit),
+        low_water: lowWater,
+      });
+      const [first] = rows;
+      if (first === undefined || textOrNull(first, "me") === null) return dead;
+      const now = int(first, "now");
+      const taken = rows.filter((row) => row["tid"] !== null);
+      return {
+        answer: { kind: "ok", now, claimed: taken.map((row) => toClaimed(row, now)) },
+        oldestDue: oldestDue(taken.filter((row) => int(row, "precedence") !== ORPHANED)),
+      };
+    },
+  };
+}
+
+function inSteps(sql: Sql): Claim {
+  const ticket = sql.table("ticket");
+  const { lockSkipping } = sql.dialect;
+  const runners = sql.prepare(
+    "claim.runners",
+    `SELECT id, dead, :now AS now FROM ${sql.table("runner")} WHERE id = :runner OR dead = 1`,
+  );
+  const wanted = "t.tid, t.owner, t.class, t.due_at, t.pause_requested";
+  const orphans = sql.prepare(
+    "claim.orphans",
+    `SELECT ${wanted}
+     FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t
+       ON t.owner = r.id AND t.queue = :queue AND t.handler = :handler
+     LIMIT :limit ${lockSkipping}`,
+  );
+  const dueIn = dueByLanes(sql, wanted);
+  const picked = sql.rows("picked", "p", { tid: "key" });
+  const lease = sql.prepare(
+    "claim.lease",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: picked,
+      on: "t.tid = p.tid",
+      set: {
+        takeovers: "t.takeovers + CASE WHEN t.owner IS NULL THEN 0 ELSE 1 END",
+        ...leased(":at"),
+      },
+    }),
+  );
+  const stop = sql.prepare(
+    "claim.stop",
+    sql.dialect.updateFrom({ table: "ticket", alias: "t", rows: picked, on: "t.tid = p.tid", set: paused }),
+  );
+  const read = sql.prepare(
+    "claim.read",
+    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes,
+       i.workflow, i.id, i.created_at, CASE WHEN p.precedence = ${NEW} THEN i.params END AS params,
+       p.precedence AS precedence
+     FROM ${sql.rows("claimed", "p", { tid: "key", precedence: "int" })}
+       ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = p.tid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid`,
+  );
+
+  return {
+    transaction: true,
+    *script(request, lowWater): Script<Result> {
+      const { runner, limit } = request;
+      const known = yield runners.with({ runner });
+      const me = known.find((row) => row["id"] === runner);
+      if (me === undefined || int(me, "dead") === 1) return dead;
+      const now = int(me, "now");
+
+      const owners = known
+        .filter((row) => int(row, "dead") === 1)
+        .map((row) => ({ id: text(row, "id") }));
+      const mine: Row[] = [];
+      for (const { queue, handler } of owners.length === 0 ? [] : request.lanes) {
+        mine.push(...(yield orphans.with({ owners, queue, handler, limit })));
+      }
+      const stopped = mine.filter((row) => int(row, "pause_requested") === 1);
+      if (stopped.length > 0) yield stop.with({ picked: stopped.map(tidOf) });
+
+      const takenOver = mine.filter((row) => int(row, "pause_requested") === 0);
+      const resuming = yield* dueIn(request.lanes, RESUMING, now, lowWater, limit);
+      const old = [...takenOver, ...resuming];
+      const reserved = Math.min(request.reservedForNew, limit);
+      const fresh = yield* dueIn(request.lanes, NEW, now, lowWater, Math.max(limit - old.length, reserved));
+      const rows = pick(old, fresh, limit, reserved);
+      if (rows.length === 0) return { answer: { kind: "ok", now, claimed: [] }, oldestDue: null };
+
+      yield lease.with({ picked: rows.map(tidOf), runner, at: now });
+      const claimed = yield read.with({
+        claimed: rows.map((row) => ({
+          tid: text(row, "tid"),
+          precedence: row["owner"] === null ? int(row, "class") : ORPHANED,
+        })),
+      });
+      const order = new Map(rows.map((row, position) => [text(row, "tid"), position]));
+      return {
+        answer: {
+          kind: "ok",
+          now,
+          claimed: claimed
+            .map((row) => toClaimed(row, now))
+            .toSorted((a, b) => (order.get(a.iid) ?? 0) - (order.get(b.iid) ?? 0)),
+        },
+        oldestDue: oldestDue(rows.filter((row) => row["owner"] === null)),
+      };
+    },
+  };
+}
+
+/** The share for new runs is theirs only as far as there are any. */
+function pick(old: readonly Row[], fresh: readonly Row[], limit: number, reserved: number): Row[] {
+  const kept = old.slice(0, limit - Math.min(reserved, fresh.length));
+  return [...kept, ...fresh.slice(0, limit - kept.length)];
+}
+
+/** One index range per lane, each ending in LIMIT: the cost does not depend on rows it may not take. */
+function dueByLanes(sql: Sql, wanted: string) {
+  const byCount = new Map<number, Statement>();
+  const statementFor = (lanes: number): Statement => {
+    const known = byCount.get(lanes);
+    if (known !== undefined) return known;
+    const branches = Array.from(
+      { length: lanes },
+      (_, n) =>
+        `SELECT * FROM (SELECT ${wanted} FROM ${sql.table("ticket")} AS t
+         WHERE t.queue = :queue${n} AND t.handler = :handler${n} AND t.class = :class
+           AND t.due_at >= :low_water AND t.due_at <= :at
+         ORDER BY t.due_at, t.tid LIMIT :limit ${sql.dialect.lockSkipping}) AS lane${n}`,
+    );
+    const statement = sql.prepare(
+      `claim.due.${lanes}`,
+      `${branches.join(" UNION ALL ")} ORDER BY due_at, tid LIMIT :limit`,
+    );
+    byCount.set(lanes, statement);
+    return statement;
+  };
+  return function* (
+    lanes: readonly Lane[],
+    klass: number,
+    at: number,
+    lowWater: number,
+    limit: number,
+  ): Script<Row[]> {
+    if (lanes.length === 0 || limit <= 0) return [];
+    return yield statementFor(lanes.length).with({
+      ...Object.fromEntries(
+        lanes.flatMap((lane, n) => [
+          [`queue${n}`, lane.queue],
+          [`handler${n}`, lane.handler],
+        ]),
+      ),
+      class: klass,
+      at,
+      low_water: lowWater,
+      limit,
+    });
+  };
+}
+
+const dead: Result = { answer: { kind: "dead" }, oldestDue: null };
+
+function oldestDue(rows: readonly Row[]): number | null {
+  return rows.length === 0 ? null : Math.min(...rows.map((row) => int(row, "due_at")));
+}
+
+function tidOf(row: Row): { tid: string } {
+  return { tid: text(row, "tid") };
+}
+
+export function toClaimed(row: Row, now: number): Claimed {
+  return {
+    iid: text(row, "tid"),
+    workflow: text(row, "workflow"),
+    id: text(row, "id"),
+    runNumber: int(row, "run_no"),
+    claimNumber: int(row, "claim_no"),
+    resuming: int(row, "precedence") !== NEW,
+    takenOver: int(row, "precedence") === ORPHANED,
+    takeovers: int(row, "takeovers"),
+    eventCount: int(row, "event_count"),
+    historyBytes: int(row, "history_bytes"),
+    createdAt: int(row, "created_at"),
+    params: textOrNull(row, "params"),
+    now,
+  };
+}

@@ -1,0 +1,160 @@
+import type { Next, Part, StepWrite, Wake } from "../../store/store.js";
+import type { ColumnType } from "../dialect.js";
+import type { RowValues } from "../statement.js";
+
+/** The row sets of a commit: what a part looks like on its way into a statement. */
+export const columns = {
+  parts: {
+    iid: "key",
+    run_no: "int",
+    claim_no: "big",
+    part_no: "int",
+    seen_events: "big",
+    next: "word",
+    wait_mask: "big",
+    wake_at: "big",
+    wake_in: "big",
+    history_bytes: "big",
+    takeovers: "int",
+    output: "body",
+    error: "body",
+  },
+  steps: {
+    iid: "key",
+    run_no: "int",
+    ord: "int",
+    seq: "int",
+    called_after: "int",
+    claim_no: "big",
+    part_no: "int",
+    name: "key",
+    count: "int",
+    type: "word",
+    status: "word",
+    attempts: "int",
+    took: "big",
+    wake_at: "big",
+    wake_in: "big",
+    wait_key: "key",
+    result: "body",
+    error: "body",
+  },
+  attempts: { iid: "key", run_no: "int", ord: "int", n: "int", took: "big", error: "body" },
+  consumed: { iid: "key", run_no: "int", number: "big", ord: "int" },
+  spawns: {
+    parent: "key",
+    iid: "key",
+    workflow: "key",
+    id: "key",
+    queue: "key",
+    params: "body",
+    origin: "key",
+  },
+  deliveries: {
+    sender: "key",
+    id: "key",
+    iid: "key",
+    run_no: "int",
+    kind: "word",
+    type: "key",
+    payload: "body",
+  },
+  outbox: { sender: "key", id: "key", topic: "key", payload: "body" },
+} as const satisfies Record<string, Record<string, ColumnType>>;
+
+export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] };
+
+export function rowsOf(parts: readonly Part[]): CommitRows {
+  return {
+    parts: parts.map(partRow),
+    steps: parts.flatMap((part) => part.steps.map((step) => stepRow(part, step))),
+    attempts: parts.flatMap((part) =>
+      part.attempts.map((attempt) => ({
+        iid: part.iid,
+        run_no: part.runNumber,
+        ord: attempt.ord,
+        n: attempt.n,
+        took: attempt.tookMs,
+        error: attempt.error,
+      })),
+    ),
+    consumed: parts.flatMap((part) =>
+      part.consumed.map(({ number, ord }) => ({ iid: part.iid, run_no: part.runNumber, number, ord })),
+    ),
+    spawns: parts.flatMap((part) =>
+      part.spawns.map((spawn) => ({
+        parent: part.iid,
+        iid: spawn.iid,
+        workflow: spawn.workflow,
+        id: spawn.id,
+        queue: spawn.queue,
+        params: spawn.params,
+        origin: spawn.origin ?? null,
+      })),
+    ),
+    deliveries: parts.flatMap((part) =>
+      part.deliveries.map((delivery) => ({
+        sender: part.iid,
+        id: delivery.eventId,
+        iid: delivery.iid,
+        run_no: delivery.runNumber,
+        kind: delivery.kind,
+        type: delivery.type,
+        payload: delivery.payload,
+      })),
+    ),
+    outbox: parts.flatMap((part) =>
+      part.outbox.map(({ id, topic, payload }) => ({ sender: part.iid, id, topic, payload })),
+    ),
+  };
+}
+
+function partRow(part: Part): RowValues {
+  const { next } = part;
+  return {
+    iid: part.iid,
+    run_no: part.runNumber,
+    claim_no: part.claimNumber,
+    part_no: part.partNumber,
+    seen_events: part.seenEvents,
+    next: next.kind,
+    wait_mask: "waitMask" in next ? next.waitMask : 0,
+    ...wakeColumns(wakeOf(next)),
+    history_bytes: "historyBytes" in next ? next.historyBytes : 0,
+    takeovers: part.takeovers ?? null,
+    output: next.kind === "complete" ? next.output : null,
+    error: next.kind === "fail" ? next.error : null,
+  };
+}
+
+function wakeOf(next: Next): Wake | null {
+  if (next.kind === "release") return { inMs: next.inMs };
+  return "wake" in next ? next.wake : null;
+}
+
+function stepRow(part: Part, step: StepWrite): RowValues {
+  return {
+    iid: part.iid,
+    run_no: part.runNumber,
+    ord: step.ord,
+    seq: step.seq,
+    called_after: step.calledAfter,
+    claim_no: part.claimNumber,
+    part_no: part.partNumber,
+    name: step.name,
+    count: step.count,
+    type: step.type,
+    status: step.status,
+    attempts: step.attempts,
+    took: step.tookMs,
+    ...wakeColumns(step.wake),
+    wait_key: step.waitKey,
+    result: step.result,
+    error: step.error,
+  };
+}
+
+function wakeColumns(wake: Wake | null): { wake_at: number | null; wake_in: number | null } {
+  if (wake === null) return { wake_at: null, wake_in: null };
+  return "at" in wake ? { wake_at: wake.at, wake_in: null } : { wake_at: null, wake_in: wake.inMs };
+}

@@ -1,0 +1,136 @@
+import type { InstanceStatusName } from "../../model/status.js";
+import { transition, type UserCommand } from "../../model/transitions.js";
+import type { Target } from "../../store/records.js";
+import type { ControlAnswer } from "../../store/store.js";
+import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script } from "../statement.js";
+import { statusOf } from "./status.js";
+
+export type Command = Exclude<UserCommand, "sendEvent">;
+export type Control = Verb<[command: Command, target: Target, operationId: string], ControlAnswer>;
+
+/**
+ * Locks the ticket, asks the transition table, writes what it says. The table decides; the statements
+ * only know how each state looks in the database.
+ */
+export function controlVerb(sql: Sql): Control {
+  const find = sql.prepare(
+    "control.find",
+    `SELECT iid FROM ${sql.table("instance")} WHERE workflow = :workflow AND id = :id`,
+  );
+  const lockTicket = sql.prepare(
+    "control.lock",
+    `SELECT tid FROM ${sql.table("ticket")} WHERE tid = :iid ${sql.dialect.lock}`,
+  );
+  const lockInstance = sql.prepare(
+    "control.lock.instance",
+    `SELECT iid FROM ${sql.table("instance")} WHERE iid = :iid ${sql.dialect.lock}`,
+  );
+  const read = sql.prepare(
+    "control.read",
+    `SELECT i.iid, i.run_no, i.status, i.operation_id, t.state, t.pause_requested, t.owner, :now AS now
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
+  );
+  const pause = sql.prepare(
+    "control.pause",
+    `UPDATE ${sql.table("ticket")} SET state = 'paused', due_at = NULL WHERE tid = :iid`,
+  );
+  const flag = sql.prepare(
+    "control.flag",
+    `UPDATE ${sql.table("ticket")} SET pause_requested = :flag WHERE tid = :iid`,
+  );
+  const resume = sql.prepare(
+    "control.resume",
+    `UPDATE ${sql.table("ticket")} SET state = 'queued', due_at = :at WHERE tid = :iid`,
+  );
+  const terminate = sql.prepare(
+    "control.terminate",
+    `UPDATE ${sql.table("instance")} SET status = 'terminated', finished_at = :at, operation_id = :operation_id,
+       started_at = (SELECT t.started_at FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid),
+       claim_no = (SELECT t.claim_no + 1 FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid)
+     WHERE iid = :iid`,
+  );
+  const removeTicket = sql.prepare(
+    "control.remove",
+    `DELETE FROM ${sql.table("ticket")} WHERE tid = :iid`,
+  );
+  const keepPastRun = sql.prepare(
+    "control.past",
+    `INSERT INTO ${sql.table("past_run")} (iid, run_no, status, output, error, started_at, finished_at)
+     SELECT i.iid, i.run_no, CASE WHEN i.status = 'live' THEN 'terminated' ELSE i.status END, i.output, i.error,
+       COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at)
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
+  );
+  /** A live run's ticket goes first; the new one carries the next claim number, which fences the old run. */
+  const rememberClaim = sql.prepare(
+    "control.claim",
+    `UPDATE ${sql.table("instance")} SET
+       claim_no = COALESCE((SELECT t.claim_no + 1 FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid), claim_no)
+     WHERE iid = :iid`,
+  );
+  const renew = sql.prepare(
+    "control.renew",
+    `UPDATE ${sql.table("instance")} SET run_no = run_no + 1, status = 'live', output = NULL, error = NULL,
+       started_at = NULL, finished_at = NULL, operation_id = :operation_id
+     WHERE iid = :iid`,
+  );
+  const rebuildTicket = sql.prepare(
+    "control.ticket",
+    `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, class, state, run_no, claim_no, due_at)
+     SELECT i.iid, i.queue, i.workflow, 1, 'queued', i.run_no, i.claim_no, :at
+     FROM ${sql.table("instance")} AS i WHERE i.iid = :iid`,
+  );
+
+  return {
+    transaction: true,
+    *script(command, target, operationId): Script<ControlAnswer> {
+      const [found] = yield find.with({ workflow: target.workflow, id: target.id });
+      if (found === undefined) return { kind: "notFound" };
+      const iid = text(found, "iid");
+      const [ticket] = yield lockTicket.with({ iid });
+      yield lockInstance.with({ iid });
+      const [row] = yield read.with({ iid });
+      if (row === undefined) return { kind: "notFound" };
+      // A ticket that appeared after the look (a restart) must be locked before the instance: start over.
+      if (ticket === undefined && textOrNull(row, "state") !== null) throw new Raced();
+      const status = statusOf(row);
+      if (status === "unknown") throw new Error(`instance ${iid} is live without a ticket`);
+      const owner = textOrNull(row, "owner");
+      if (textOrNull(row, "operation_id") === operationId) return { kind: "ok", status, owner };
+
+      const outcome = transition(status, command);
+      if ("refused" in outcome) return { kind: "terminal", status };
+      yield* carryOut(command, row, outcome.state, operationId);
+      return { kind: "ok", status: outcome.state, owner };
+    },
+  };
+
+  function* carryOut(
+    command: Command,
+    row: Row,
+    becomes: InstanceStatusName,
+    operationId: string,
+  ): Script<void> {
+    const iid = text(row, "iid");
+    const at = int(row, "now");
+    const status = statusOf(row);
+    if (command === "restart") {
+      yield keepPastRun.with({ iid, at });
+      yield rememberClaim.with({ iid });
+      yield removeTicket.with({ iid });
+      yield renew.with({ iid, operation_id: operationId });
+      yield rebuildTicket.with({ iid, at });
+    } else if (command === "terminate") {
+      yield terminate.with({ iid, at, operation_id: operationId });
+      yield removeTicket.with({ iid });
+    } else if (becomes === status) {
+      return;
+    } else if (becomes === "paused") {
+      yield pause.with({ iid });
+    } else if (becomes === "waitingForPause" || becomes === "running") {
+      yield flag.with({ iid, flag: becomes === "waitingForPause" ? 1 : 0 });
+    } else {
+      yield resume.with({ iid, at });
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import type { CreateAnswer, NewInstance } from "../../store/store.js";
+import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script, Statement } from "../statement.js";
+
+const columns = {
+  iid: "key",
+  workflow: "key",
+  id: "key",
+  queue: "key",
+  params: "body",
+  origin: "key",
+} as const;
+
+export type Create = Verb<[items: readonly NewInstance[], runner: string | null], CreateAnswer[]>;
+
+export function createVerb(sql: Sql): Create {
+  const existing = sql.prepare(
+    "create.existing",
+    `SELECT r.iid AS wanted, i.iid, i.origin, i.created_at
+     FROM ${sql.rows("items", "r", columns)} ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i
+       ON i.workflow = r.workflow AND i.id = r.id`,
+  );
+  return sql.dialect.name === "postgres" ? inOneStatement(sql, existing) : inSteps(sql, existing);
+}
+
+/** The columns of a ticket at birth: queued and due, or already leased (eager start). */
+function birth(leased: boolean, now: string): { columns: string; values: string } {
+  return leased
+    ? {
+        columns: "class, state, run_no, claim_no, owner, due_at, seen_at, started_at",
+        values: `0, 'leased', 1, 1, :runner, NULL, ${now}, ${now}`,
+      }
+    : {
+        columns: "class, state, run_no, claim_no, due_at",
+        values: `1, 'queued', 1, 0, ${now}`,
+      };
+}
+
+/** A runner that was declared dead must not be given anything: nobody would look for it there. */
+function alive(sql: Sql): string {
+  return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
+}
+
+function inOneStatement(sql: Sql, existing: Statement): Create {
+  const insert = (leased: boolean): Statement => {
+    const ticket = birth(leased, "b.created_at");
+    return sql.prepare(
+      `create.${leased ? "leased" : "queued"}`,
+      `WITH item AS MATERIALIZED (
+         SELECT * FROM ${sql.rows("items", "r", columns)} ${leased ? `WHERE EXISTS (${alive(sql)})` : ""}),
+       clock AS MATERIALIZED (SELECT :now AS now),
+       born AS (
+         INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
+         SELECT i.iid, i.workflow, i.id, i.queue, 1, 'live', i.params, i.origin, clock.now FROM item AS i, clock
+         ON CONFLICT DO NOTHING RETURNING iid, created_at),
+       queued AS (
+         INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
+         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM born AS b JOIN item AS i ON i.iid = b.iid)
+       SELECT iid, created_at FROM born`,
+    );
+  };
+  const queued = insert(false);
+  const leased = insert(true);
+  return {
+    transaction: false,
+    *script(items, runner): Script<CreateAnswer[]> {
+      const rows = items.map(toRow);
+      let born = runner === null ? [] : yield leased.with({ items: rows, runner });
+      const eager = born.length > 0;
+      if (!eager) born = yield queued.with({ items: rows });
+      // The conflicting row may be newer than the insert's snapshot, so it takes a second look.
+      const found = born.length < items.length ? yield existing.with({ items: rows }) : [];
+      return answers(items, born, found, eager);
+    },
+  };
+}
+
+function inSteps(sql: Sql, existing: Statement): Create {
+  const now = sql.prepare("create.now", "SELECT :now AS now, 0 AS alive");
+  const nowAndAlive = sql.prepare("create.alive", `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive`);
+  const insertInstances = sql.prepare(
+    "create.instances",
+    `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
+     SELECT r.iid, r.workflow, r.id, r.queue, 1, 'live', r.params, r.origin, :at FROM ${sql.rows("items", "r", columns)}`,
+  );
+  const insertTickets = (leased: boolean): Statement => {
+    const ticket = birth(leased, ":at");
+    return sql.prepare(
+      `create.tickets.${leased ? "leased" : "queued"}`,
+      `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
+       SELECT r.iid, r.queue, r.workflow, ${ticket.values} FROM ${sql.rows("items", "r", columns)}`,
+    );
+  };
+  const queued = insertTickets(false);
+  const leased = insertTickets(true);
+
+  /** Someone else's insert of the same id can win between the look and ours: then row by row. */
+  function* insertWhatIsFree(items: readonly NewInstance[], at: number): Script<readonly NewInstance[]> {
+    if (yield* attempt(items, at)) return items;
+    const kept: NewInstance[] = [];
+    for (const item of items) if (yield* attempt([item], at)) kept.push(item);
+    return kept;
+  }
+
+  function* attempt(items: readonly NewInstance[], at: number): Script<boolean> {
+    try {
+      yield insertInstances.with({ items: items.map(toRow), at });
+      return true;
+    } catch (error) {
+      if (sql.dialect.classify(error) !== "duplicate") throw error;
+      return false;
+    }
+  }
+
+  return {
+    transaction: true,
+    *script(items, runner): Script<CreateAnswer[]> {
+      const rows = items.map(toRow);
+      const found = yield existing.with({ items: rows });
+      const taken = new Set(found.map((row) => text(row, "wanted")));
+      const free = firstOfEachId(items.filter((item) => !taken.has(item.iid)));
+      const [clock] = yield runner === null ? now.with() : nowAndAlive.with({ runner });
+      const at = int(clock as Row, "now");
+      const eager = int(clock as Row, "alive") === 1;
+      const kept = free.length > 0 ? yield* insertWhatIsFree(free, at) : [];
+      if (kept.length > 0) {
+        const tickets = kept.map(toRow);
+        yield eager
+          ? leased.with({ items: tickets, at, runner })
+          : queued.with({ items: tickets, at });
+      }
+      const born = kept.map((item) => ({ iid: item.iid, created_at: at }));
+      const explained = found.length + kept.length === items.length;
+      return answers(items, born, explained ? found : yield existing.with({ items: rows }), eager);
+    },
+  };
+}
+
+function firstOfEachId(items: readonly NewInstance[]): NewInstance[] {
+  const byId = new Map<string, NewInstance>();
+  for (const item of items) {
+    const key = JSON.stringify([item.workflow, item.id]);
+    if (!byId.has(key)) byId.set(key, item);
+  }
+  return [...byId.values()];
+}
+
+function answers(
+  items: readonly NewInstance[],
+  born: readonly Row[],
+  found: readonly Row[],
+  leased: boolean,
+): CreateAnswer[] {
+  const bornAt = new Map(born.map((row) => [text(row, "iid"), int(row, "created_at")]));
+  const byWanted = new Map(found.map((row) => [text(row, "wanted"), row]));
+  return items.map((item): CreateAnswer => {
+    const createdAt = bornAt.get(item.iid);
+    if (createdAt !== undefined) {
+      return { kind: "created", iid: item.iid, createdAt, leased };
+    }
+    const row = byWanted.get(item.iid);
+    if (row === undefined) return { kind: "duplicate", existing: null };
+    const iid = text(row, "iid");
+    return iid === item.iid
+      ? { kind: "created", iid, createdAt: int(row, "created_at"), leased: false }
+      : { kind: "duplicate", existing: { iid, origin: textOrNull(row, "origin") } };
+  });
+}
+
+function toRow(item: NewInstance): Record<keyof typeof columns, string | null> {
+  return {
+    iid: item.iid,
+    workflow: item.workflow,
+    id: item.id,
+    queue: item.queue,
+    params: item.params,
+    origin: item.origin ?? null,
+  };
+}

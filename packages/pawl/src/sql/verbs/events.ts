@@ -1,0 +1,281 @@
+import type { Target } from "../../store/records.js";
+import type { NewEvent, SendEventAnswer } from "../../store/store.js";
+import { waitMaskOf } from "../../store/wait-mask.js";
+import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script, Statement } from "../statement.js";
+import { statusOf } from "./status.js";
+
+export type SendEvent = Verb<[target: Target, event: NewEvent], SendEventAnswer>;
+
+/** Wakes a parked run if one of its waits may be for this type; an earlier due time stays. */
+const wokenSql = (mask: string): string => `t.state = 'waiting' AND (t.wait_mask & ${mask}) <> 0`;
+
+/** Later than anything the run's owner has judged, even if the clock stands still or steps back. */
+const laterThanSeen = (now: string): string =>
+  `CASE WHEN ${now} > t.seen_at THEN ${now} ELSE t.seen_at + 1 END`;
+
+function readInstance(sql: Sql): Statement {
+  return sql.prepare(
+    "event.instance",
+    `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+     WHERE i.workflow = :workflow AND i.id = :id`,
+  );
+}
+
+function refusal(row: Row | undefined): SendEventAnswer {
+  if (row === undefined) return { kind: "notFound" };
+  return { kind: "terminal", status: statusOf(row) };
+}
+
+export function sendEventVerb(sql: Sql): SendEvent {
+  return sql.dialect.name === "postgres" ? inOneStatement(sql) : inSteps(sql);
+}
+
+function inOneStatement(sql: Sql): SendEvent {
+  const instance = readInstance(sql);
+  const send = sql.prepare(
+    "event.send",
+    `WITH locked AS MATERIALIZED (
+       SELECT t.* FROM ${sql.table("instance")} AS i JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+       WHERE i.workflow = :workflow AND i.id = :id FOR UPDATE OF t),
+     timed AS MATERIALIZED (
+       SELECT t.tid, t.run_no, t.owner, t.event_count + 1 AS number, ${laterThanSeen("clock.now")} AS at,
+         clock.now, ${wokenSql(":mask")} AS woken
+       FROM locked AS t CROSS JOIN LATERAL (SELECT :now AS now FROM (SELECT t.tid) AS after_the_lock) AS clock),
+     added AS (
+       INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
+       SELECT tid, run_no, number, :event_id, 'event', :type, :payload, at FROM timed
+       ON CONFLICT (iid, run_no, event_id) DO NOTHING RETURNING iid),
+     counted AS (
+       UPDATE ${sql.table("ticket")} AS t SET event_count = timed.number,
+         due_at = CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END
+       FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid)
+     SELECT timed.owner, timed.woken::int AS woken, (SELECT count(*) FROM added) AS added FROM timed`,
+  );
+  return {
+    transaction: false,
+    *script(target, event): Script<SendEventAnswer> {
+      const [row] = yield send.with({
+        workflow: target.workflow,
+        id: target.id,
+        event_id: event.eventId,
+        type: event.type,
+        payload: event.payload,
+        mask: waitMaskOf([event.type]),
+      });
+      if (row !== undefined) {
+        if (int(row, "added") === 0) return { kind: "duplicate" };
+        return { kind: "accepted", woken: int(row, "woken") === 1, owner: textOrNull(row, "owner") };
+      }
+      const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
+      return refusal(found);
+    },
+  };
+}
+
+function inSteps(sql: Sql): SendEvent {
+  const instance = readInstance(sql);
+  const lock = sql.prepare(
+    "event.lock",
+    `SELECT t.tid, t.run_no, t.owner, t.event_count, CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
+     FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid ${sql.dialect.lock}`,
+  );
+  // A statement of its own: in the locking one the time would be as old as the wait for the lock.
+  const time = sql.prepare(
+    "event.time",
+    `SELECT :now AS now, (SELECT e.number FROM ${sql.table("event")} AS e
+       WHERE e.iid = :iid AND e.run_no = :run_no AND e.event_id = :event_id) AS known`,
+  );
+  const add = sql.prepare(
+    "event.add",
+    `INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
+     SELECT t.tid, t.run_no, t.event_count + 1, :event_id, 'event', :type, :payload, ${laterThanSeen(":at")}
+     FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid`,
+  );
+  const count = sql.prepare(
+    "event.count",
+    `UPDATE ${sql.table("ticket")} SET event_count = event_count + 1,
+       due_at = CASE WHEN :woken = 1 AND (due_at IS NULL OR due_at > :at) THEN :at ELSE due_at END
+     WHERE tid = :iid`,
+  );
+  return {
+    transaction: true,
+    *script(target, event): Script<SendEventAnswer> {
+      const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
+      if (found === undefined) return { kind: "notFound" };
+      const iid = text(found, "iid");
+      const [ticket] = yield lock.with({ iid, mask: waitMaskOf([event.type]) });
+      if (ticket === undefined) {
+        const [ended] = yield instance.with({ workflow: target.workflow, id: target.id });
+        return refusal(ended);
+      }
+      const [clock] = yield time.with({ iid, run_no: int(ticket, "run_no"), event_id: event.eventId });
+      if (intOrNull(clock as Row, "known") !== null) return { kind: "duplicate" };
+      const at = int(clock as Row, "now");
+      const woken = int(ticket, "woken");
+      yield add.with({ iid, at, event_id: event.eventId, type: event.type, payload: event.payload });
+      yield count.with({ iid, at, woken });
+      return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner") };
+    },
+  };
+}
+
+/** Inside a user's transaction: reads without a lock, and only inserts. */
+export type PostEvent = Verb<[target: Target, event: NewEvent, inboxId: string], SendEventAnswer>;
+
+export function postEventVerb(sql: Sql): PostEvent {
+  const instance = readInstance(sql);
+  const post = sql.prepare(
+    "event.post",
+    `INSERT INTO ${sql.table("inbox")} (id, iid, run_no, event_id, kind, type, payload)
+     VALUES (:inbox_id, :iid, :run_no, :event_id, 'event', :type, :payload)`,
+  );
+  return {
+    transaction: true,
+    *script(target, event, inboxId): Script<SendEventAnswer> {
+      const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
+      if (found === undefined || text(found, "status") !== "live") return refusal(found);
+      yield post.with({
+        inbox_id: inboxId,
+        iid: text(found, "iid"),
+        run_no: int(found, "run_no"),
+        event_id: event.eventId,
+        type: event.type,
+        payload: event.payload,
+      });
+      return { kind: "accepted", woken: false, owner: null };
+    },
+  };
+}
+
+export type MoveInbox = Verb<[limit: number], number>;
+
+/** Takes inbox rows in order, numbers them under their tickets' locks, and leaves those whose ticket is held. */
+export function moveInboxVerb(sql: Sql): MoveInbox {
+  const take = sql.prepare(
+    "inbox.take",
+    `SELECT id, iid, run_no, event_id, kind, type, payload FROM ${sql.table("inbox")}
+     ORDER BY id LIMIT :limit ${sql.dialect.lockSkipping}`,
+  );
+  const lock = sql.prepare(
+    "inbox.lock",
+    `SELECT t.tid, t.run_no, t.event_count, t.seen_at, t.state, t.wait_mask
+     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
+     ${sql.dialect.name === "postgres" ? "ORDER BY t.tid FOR UPDATE OF t SKIP LOCKED" : sql.dialect.lockSkipping}`,
+  );
+  const busy = sql.prepare(
+    "inbox.busy",
+    `SELECT t.tid FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t
+       ON t.tid = r.iid`,
+  );
+  const known = sql.prepare(
+    "inbox.known",
+    `SELECT e.iid, e.event_id
+     FROM ${sql.rows("events", "n", { iid: "key", run_no: "int", event_id: "key" })} ${sql.dialect.drivenJoin}
+       ${sql.table("event")} AS e ON e.iid = n.iid AND e.run_no = n.run_no AND e.event_id = n.event_id`,
+  );
+  const now = sql.prepare("inbox.now", "SELECT :now AS now");
+  const add = sql.prepare(
+    "inbox.add",
+    `INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
+     SELECT n.iid, n.run_no, n.number, n.event_id, n.kind, n.type, n.payload, n.created_at
+     FROM ${sql.rows("events", "n", {
+       iid: "key",
+       run_no: "int",
+       number: "big",
+       event_id: "key",
+       kind: "word",
+       type: "key",
+       payload: "body",
+       created_at: "big",
+     })}`,
+  );
+  const count = sql.prepare(
+    "inbox.count",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: sql.rows("runs", "r", { iid: "key", event_count: "big", mask: "big" }),
+      on: "t.tid = r.iid",
+      set: {
+        due_at: `CASE WHEN ${wokenSql("r.mask")} AND (t.due_at IS NULL OR t.due_at > :at) THEN :at ELSE t.due_at END`,
+        event_count: "r.event_count",
+      },
+    }),
+  );
+  const remove = sql.prepare(
+    "inbox.remove",
+    `DELETE FROM ${sql.table("inbox")} WHERE id IN (SELECT r.id FROM ${sql.rows("taken", "r", { id: "key" })})`,
+  );
+
+  return {
+    transaction: true,
+    *script(limit): Script<number> {
+      const rows = yield take.with({ limit });
+      if (rows.length === 0) return 0;
+      const runs = [...new Set(rows.map((row) => text(row, "iid")))].map((iid) => ({ iid }));
+      const tickets = new Map((yield lock.with({ runs })).map((row) => [text(row, "tid"), row]));
+      const unlocked = runs.filter(({ iid }) => !tickets.has(iid));
+      const held = new Set(
+        unlocked.length === 0 ? [] : (yield busy.with({ runs: unlocked })).map((row) => text(row, "tid")),
+      );
+      // What is left of a run that ended or was restarted has nowhere to go.
+      const taken = rows.filter((row) => !held.has(text(row, "iid")));
+      const live = taken.filter((row) => {
+        const ticket = tickets.get(text(row, "iid"));
+        return ticket !== undefined && int(ticket, "run_no") === int(row, "run_no");
+      });
+      if (live.length > 0) yield* number(live, tickets);
+      if (taken.length > 0) yield remove.with({ taken: taken.map((row) => ({ id: text(row, "id") })) });
+      return taken.length;
+    },
+  };
+
+  function* number(rows: readonly Row[], tickets: ReadonlyMap<string, Row>): Script<void> {
+    const key = (row: Row): string => JSON.stringify([text(row, "iid"), text(row, "event_id")]);
+    const seen = new Set(
+      (yield known.with({
+        events: rows.map((row) => ({
+          iid: text(row, "iid"),
+          run_no: int(row, "run_no"),
+          event_id: text(row, "event_id"),
+        })),
+      })).map(key),
+    );
+    const [clock] = yield now.with();
+    const at = int(clock as Row, "now");
+    const events = [];
+    const counts = new Map<string, { count: number; types: string[] }>();
+    for (const row of rows) {
+      if (seen.has(key(row))) continue;
+      seen.add(key(row));
+      const iid = text(row, "iid");
+      const ticket = tickets.get(iid) as Row;
+      const tally = counts.get(iid) ?? { count: int(ticket, "event_count"), types: [] };
+      tally.count += 1;
+      tally.types.push(text(row, "type"));
+      counts.set(iid, tally);
+      events.push({
+        iid,
+        run_no: int(row, "run_no"),
+        number: tally.count,
+        event_id: text(row, "event_id"),
+        kind: text(row, "kind"),
+        type: text(row, "type"),
+        payload: textOrNull(row, "payload"),
+        created_at: Math.max(at, int(ticket, "seen_at") + 1),
+      });
+    }
+    if (events.length === 0) return;
+    yield add.with({ events });
+    yield count.with({
+      at,
+      runs: [...counts].map(([iid, { count: event_count, types }]) => ({
+        iid,
+        event_count,
+        mask: waitMaskOf(types),
+      })),
+    });
+  }
+}

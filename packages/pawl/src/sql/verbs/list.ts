@@ -1,0 +1,172 @@
+import { isTerminal, type InstanceStatusName } from "../../model/status.js";
+import { decodeCursor, encodeCursor } from "../../store/cursor.js";
+import type { InstanceRecord, Target } from "../../store/records.js";
+import type { ListQuery, Page } from "../../store/store.js";
+import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script, Statement } from "../statement.js";
+import { statusOf } from "./status.js";
+
+/** A filter on a live status walks the live instances; these bound one page's walk. */
+const WINDOW = 1_000;
+const MAX_WINDOWS = 20;
+
+const fields = `i.iid, i.workflow, i.id, i.run_no, i.status, i.params, i.output, i.error, i.created_at,
+  COALESCE(i.started_at, t.started_at) AS started_at, i.finished_at, i.origin, t.state, t.pause_requested`;
+
+export type Get = Verb<[target: Target], InstanceRecord | null>;
+
+export function getVerb(sql: Sql): Get {
+  const read = sql.prepare(
+    "get",
+    `SELECT ${fields} FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+     WHERE i.workflow = :workflow AND i.id = :id`,
+  );
+  return {
+    transaction: false,
+    *script(target): Script<InstanceRecord | null> {
+      const [row] = yield read.with({ workflow: target.workflow, id: target.id });
+      return row === undefined ? null : toInstance(row);
+    },
+  };
+}
+
+export type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
+
+type Order = ListQuery["order"];
+type Position = { readonly at: number; readonly iid: string };
+
+/** One index, (workflow, status, created_at, iid), serves every list: each status is a range of it. */
+export function listVerb(sql: Sql): List {
+  const range = (status: string, order: Order, limit: string): string => {
+    const [beyond, direction] = order === "oldest" ? [">", "ASC"] : ["<", "DESC"];
+    return `SELECT iid, created_at FROM ${sql.table("instance")}
+      WHERE workflow = :workflow AND status = ${status} AND created_at ${beyond}= :at
+        AND (created_at ${beyond} :at OR iid ${beyond} :iid)
+      ORDER BY created_at ${direction}, iid ${direction} LIMIT ${limit}`;
+  };
+  const page = (from: string, order: Order): string => {
+    const direction = order === "oldest" ? "ASC" : "DESC";
+    return `SELECT ${fields} FROM (${from}) AS k
+      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = k.iid
+      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+      ORDER BY i.created_at ${direction}, i.iid ${direction} LIMIT :limit`;
+  };
+  const byOrder = (name: string, build: (order: Order) => string): Record<Order, Statement> => ({
+    oldest: sql.prepare(`list.${name}.oldest`, build("oldest")),
+    newest: sql.prepare(`list.${name}.newest`, build("newest")),
+  });
+  const all = byOrder("all", (order) =>
+    page(
+      ["'live'", "'complete'", "'errored'", "'terminated'"]
+        .map((status, n) => `SELECT * FROM (${range(status, order, ":limit")}) AS r${n}`)
+        .join(" UNION ALL "),
+      order,
+    ),
+  );
+  const ended = byOrder("ended", (order) => page(range(":status", order, ":limit"), order));
+  // Narrow: most rows of a window are only looked at.
+  const live = byOrder(
+    "live",
+    (order) =>
+      `SELECT k.iid, k.created_at, 'live' AS status, t.state, t.pause_requested
+       FROM (${range("'live'", order, ":limit")}) AS k
+         ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = k.iid`,
+  );
+  const byIid = sql.prepare(
+    "list.rows",
+    `SELECT ${fields} FROM ${sql.rows("keys", "k", { iid: "key" })}
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = k.iid
+       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid`,
+  );
+
+  return {
+    transaction: false,
+    *script(query): Script<Page<InstanceRecord>> {
+      const about = JSON.stringify(["list", query.workflow, query.status ?? null, query.order]);
+      const from = startOf(query, about);
+      const { status } = query;
+      const filteredByTicket = status !== undefined && !isTerminal(status);
+      const { items, end } = filteredByTicket
+        ? yield* walk(query, status, from)
+        : yield* read(query, from);
+      return end === null
+        ? { items, hasNextPage: false }
+        : { items, cursor: encodeCursor(about, [end.at, end.iid]), hasNextPage: true };
+    },
+  };
+
+  function* read(query: ListQuery, from: Position): Script<Found> {
+    const { workflow, status, pageSize } = query;
+    const limit = pageSize + 1;
+    const rows = yield status === undefined
+      ? all[query.order].with({ workflow, limit, ...from })
+      : ended[query.order].with({ workflow, status, limit, ...from });
+    return cut(rows.map(toInstance), pageSize);
+  }
+
+  /** Pages may come short, never wrong: a walk that found too little ends at its last row and says there is more. */
+  function* walk(query: ListQuery, status: InstanceStatusName, start: Position): Script<Found> {
+    const matching: Position[] = [];
+    let from = start;
+    let end: Position | null = null;
+    for (let n = 0; n < MAX_WINDOWS && matching.length <= query.pageSize; n++) {
+      const rows = yield live[query.order].with({ workflow: query.workflow, limit: WINDOW, ...from });
+      const window = inOrder(rows, query.order);
+      matching.push(...window.filter((row) => statusOf(row) === status).map(toPosition));
+      const last = window.at(-1);
+      end = last === undefined || window.length < WINDOW ? null : toPosition(last);
+      if (end === null) break;
+      from = end;
+    }
+    const page = matching.slice(0, query.pageSize);
+    if (matching.length > page.length) end = page.at(-1) ?? null;
+    const rows = page.length === 0 ? [] : yield byIid.with({ keys: page.map(({ iid }) => ({ iid })) });
+    const found = inOrder(rows, query.order).map(toInstance);
+    return { items: found, end };
+  }
+}
+
+function toPosition(row: Row): Position {
+  return { at: int(row, "created_at"), iid: text(row, "iid") };
+}
+
+function inOrder(rows: readonly Row[], order: Order): Row[] {
+  const sign = order === "oldest" ? 1 : -1;
+  const compare = (a: Position, b: Position): number =>
+    a.at === b.at ? (a.iid < b.iid ? -1 : 1) : a.at - b.at;
+  return rows.toSorted((a, b) => sign * compare(toPosition(a), toPosition(b)));
+}
+
+type Found = { readonly items: InstanceRecord[]; readonly end: Position | null };
+
+function cut(rows: readonly InstanceRecord[], pageSize: number): Found {
+  const items = rows.slice(0, pageSize);
+  const last = items.at(-1);
+  const more = rows.length > pageSize && last !== undefined;
+  return { items, end: more ? { at: last.createdAt, iid: last.iid } : null };
+}
+
+function startOf(query: ListQuery, about: string): Position {
+  if (query.cursor === undefined) {
+    return query.order === "oldest" ? { at: -1, iid: "" } : { at: Number.MAX_SAFE_INTEGER, iid: "" };
+  }
+  const [at, iid] = decodeCursor(query.cursor, about, ["integer", "string"]);
+  return { at: at as number, iid: iid as string };
+}
+
+function toInstance(row: Row): InstanceRecord {
+  return {
+    iid: text(row, "iid"),
+    workflow: text(row, "workflow"),
+    id: text(row, "id"),
+    runNumber: int(row, "run_no"),
+    status: statusOf(row),
+    params: textOrNull(row, "params"),
+    output: textOrNull(row, "output"),
+    error: textOrNull(row, "error"),
+    createdAt: int(row, "created_at"),
+    startedAt: intOrNull(row, "started_at"),
+    finishedAt: intOrNull(row, "finished_at"),
+    origin: textOrNull(row, "origin"),
+  };
+}

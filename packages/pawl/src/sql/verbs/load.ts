@@ -1,0 +1,193 @@
+import type { EventRecord, StepRecord } from "../../store/records.js";
+import type { Claimed, LoadedRun, LoadRequest } from "../../store/store.js";
+import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import type { Row, Script } from "../statement.js";
+import { toClaimed } from "./claim.js";
+import { toEvent } from "./event-rows.js";
+
+/** How much history one statement may bring; a bigger one loads alone, in pages. */
+const PAGE_BYTES = 4 * 1024 * 1024;
+
+export type Load = Verb<[runs: readonly LoadRequest[]], LoadedRun[]>;
+
+export const stepFields =
+  "s.ord, s.name, s.count, s.type, s.status, s.seq, s.called_after, s.attempts, s.started_at, s.ended_at, s.wake_at, s.wait_key, s.result, s.error, s.claim_no";
+
+export function loadVerb(sql: Sql): Load {
+  const run = { iid: "key", run_no: "int" } as const;
+  const { drivenJoin } = sql.dialect;
+  const steps = (from: string): string =>
+    `SELECT 'step' AS entry, s.iid AS iid, ${stepFields} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
+       ON s.iid = r.iid AND s.run_no = r.run_no`;
+  // The rest of a run in the columns of a step, so that one statement brings all.
+  const rest = (from: string): string =>
+    `SELECT 'event', e.iid, e.number, e.kind, NULL, e.type, NULL, NULL, NULL, NULL,
+       e.created_at, e.delivered_at, NULL, NULL, e.payload, NULL, NULL
+     FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
+       ON e.iid = r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
+     UNION ALL
+     SELECT 'run', i.iid, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, i.params, NULL, NULL
+     FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid = r.iid`;
+  const everything = sql.prepare(
+    "load",
+    `${steps(sql.rows("runs", "r", run))} UNION ALL ${rest(sql.rows("runs", "r", run))}`,
+  );
+  const measure = sql.prepare(
+    "load.measure",
+    `SELECT s.iid, COUNT(*) AS steps, SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0)) AS bytes
+     FROM ${sql.rows("runs", "r", run)} ${drivenJoin} ${sql.table("step")} AS s ON s.iid = r.iid AND s.run_no = r.run_no
+     GROUP BY s.iid`,
+  );
+  const page = sql.prepare(
+    "load.page",
+    `${steps(sql.rows("runs", "r", run))} WHERE s.ord > :after ORDER BY s.ord LIMIT :limit`,
+  );
+  const last = sql.prepare(
+    "load.last",
+    `${steps(sql.rows("runs", "r", run))} AND s.ord < 0 UNION ALL ${rest(sql.rows("runs", "r", run))}`,
+  );
+
+  return {
+    transaction: false,
+    *script(requests): Script<LoadedRun[]> {
+      const found = new Map<string, Found>(
+        requests.map(({ iid }) => [iid, { params: null, steps: [], events: [] }]),
+      );
+      const sizes = yield* sizesOf(requests);
+      for (const group of grouped(requests, sizes)) {
+        const [only] = group;
+        const size = only === undefined ? undefined : sizes.get(only.iid);
+        if (only !== undefined && group.length === 1 && size !== undefined && size.bytes > PAGE_BYTES) {
+          yield* loadInPages(only, size, found);
+        } else {
+          sort(yield everything.with({ runs: group.map(toRow) }), found);
+        }
+      }
+      return requests.map(({ iid }) => {
+        const { params, steps: rows, events } = found.get(iid) as Found;
+        rows.sort((a, b) => a.ord - b.ord);
+        events.sort((a, b) => a.number - b.number);
+        return { iid, params, steps: rows, events };
+      });
+    },
+  };
+
+  /** What the claim said, or counted anew where a crash left it unsaid. */
+  function* sizesOf(requests: readonly LoadRequest[]): Script<Map<string, Size>> {
+    const sizes = new Map<string, Size>(
+      requests.map(({ iid, historyBytes }) => [iid, { bytes: historyBytes, steps: 0 }]),
+    );
+    const unsure = requests.filter(
+      ({ takenOver, historyBytes }) => takenOver || historyBytes > PAGE_BYTES,
+    );
+    const measured = unsure.length === 0 ? [] : yield measure.with({ runs: unsure.map(toRow) });
+    for (const row of measured) {
+      sizes.set(text(row, "iid"), { bytes: int(row, "bytes"), steps: int(row, "steps") });
+    }
+    return sizes;
+  }
+
+  function* loadInPages(request: LoadRequest, size: Size, found: Map<string, Found>): Script<void> {
+    const limit = Math.max(1, Math.floor((size.steps * PAGE_BYTES) / size.bytes));
+    let after = 0;
+    for (;;) {
+      const rows = yield page.with({ runs: [toRow(request)], after, limit });
+      sort(rows, found);
+      const end = rows.at(-1);
+      if (end === undefined || rows.length < limit) break;
+      after = int(end, "ord");
+    }
+    sort(yield last.with({ runs: [toRow(request)] }), found);
+  }
+}
+
+type Size = { readonly bytes: number; readonly steps: number };
+type Found = { params: string | null; steps: StepRecord[]; events: EventRecord[] };
+
+function grouped(requests: readonly LoadRequest[], sizes: ReadonlyMap<string, Size>): LoadRequest[][] {
+  const groups: LoadRequest[][] = [];
+  let room = 0;
+  for (const request of requests) {
+    const bytes = sizes.get(request.iid)?.bytes ?? 0;
+    const group = groups.at(-1);
+    if (group === undefined || bytes > room) {
+      groups.push([request]);
+      room = PAGE_BYTES - bytes;
+    } else {
+      group.push(request);
+      room -= bytes;
+    }
+  }
+  return groups;
+}
+
+function toRow(request: LoadRequest): { iid: string; run_no: number } {
+  return { iid: request.iid, run_no: request.runNumber };
+}
+
+function sort(rows: readonly Row[], found: ReadonlyMap<string, Found>): void {
+  for (const row of rows) {
+    const run = found.get(text(row, "iid"));
+    if (run === undefined) continue;
+    switch (text(row, "entry")) {
+      case "step":
+        run.steps.push(toStep(row));
+        break;
+      case "event":
+        run.events.push(
+          toEvent({
+            number: row["ord"],
+            kind: row["name"],
+            type: row["type"],
+            payload: row["result"],
+            created_at: row["started_at"],
+            delivered_at: row["ended_at"],
+          }),
+        );
+        break;
+      default:
+        run.params = textOrNull(row, "result");
+    }
+  }
+}
+
+export function toStep(row: Row): StepRecord {
+  return {
+    ord: int(row, "ord"),
+    name: text(row, "name"),
+    count: int(row, "count"),
+    type: text(row, "type"),
+    status: text(row, "status") as StepRecord["status"],
+    seq: intOrNull(row, "seq"),
+    calledAfter: int(row, "called_after"),
+    attempts: int(row, "attempts"),
+    startedAt: int(row, "started_at"),
+    endedAt: intOrNull(row, "ended_at"),
+    wakeAt: intOrNull(row, "wake_at"),
+    waitKey: textOrNull(row, "wait_key"),
+    result: textOrNull(row, "result"),
+    error: textOrNull(row, "error"),
+    claimNumber: int(row, "claim_no"),
+  };
+}
+
+export type Adopt = Verb<[runner: string, iids: readonly string[]], Claimed[]>;
+
+/** A claim whose reply was lost has not run anything: its runs have a history if their class says so. */
+export function adoptVerb(sql: Sql): Adopt {
+  const read = sql.prepare(
+    "adopt",
+    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, t.class AS precedence,
+       i.workflow, i.id, i.created_at, i.params, :now AS now
+     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid
+     WHERE t.owner = :runner AND t.state = 'leased'`,
+  );
+  return {
+    transaction: false,
+    *script(runner, iids): Script<Claimed[]> {
+      const rows = yield read.with({ runner, runs: iids.map((iid) => ({ iid })) });
+      return rows.map((row) => toClaimed(row, int(row, "now")));
+    },
+  };
+}

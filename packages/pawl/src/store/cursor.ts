@@ -1,0 +1,71 @@
+import { WorkflowError } from "../model/errors.js";
+
+const VERSION = 1;
+/** A cursor of ours is far shorter; anything longer is not worth decoding. */
+const MAX_LENGTH = 1024;
+
+/**
+ * Opaque to callers: base64url of `[version, query, ...position]`. `query` says which question the page
+ * answered, so that a cursor cannot be used with another one.
+ */
+export function encodeCursor(query: string, position: readonly (string | number)[]): string {
+  return toBase64Url(JSON.stringify([VERSION, query, ...position]));
+}
+
+export type PositionShape = readonly ("string" | "integer")[];
+
+export function decodeCursor(cursor: string, query: string, shape: PositionShape): (string | number)[] {
+  const decoded = cursor.length <= MAX_LENGTH ? parse(cursor) : undefined;
+  if (!Array.isArray(decoded)) throw invalid("it is not a cursor of this API");
+  const [version, of, ...position] = decoded as unknown[];
+  if (version !== VERSION) throw invalid("it comes from another version");
+  if (of !== query) throw invalid("it belongs to another query");
+  const fits =
+    position.length === shape.length &&
+    position.every((value, i) =>
+      shape[i] === "integer" ? Number.isSafeInteger(value) : typeof value === "string",
+    );
+  if (!fits) throw invalid("it is damaged");
+  return position as (string | number)[];
+}
+
+function invalid(why: string): WorkflowError {
+  return new WorkflowError("INVALID_CURSOR", `cursor is not usable: ${why}`);
+}
+
+function parse(cursor: string): unknown {
+  try {
+    return JSON.parse(fromBase64Url(cursor));
+  } catch {
+    return undefined;
+  }
+}
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** Escaping everything beyond ASCII first keeps one character one byte. */
+function toBase64Url(json: string): string {
+  const ascii = json.replaceAll(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  let encoded = "";
+  for (let i = 0; i < ascii.length; i += 3) {
+    const chunk = [ascii.charCodeAt(i), ascii.charCodeAt(i + 1), ascii.charCodeAt(i + 2)];
+    const bytes = chunk.filter((byte) => !Number.isNaN(byte));
+    const bits = ((bytes[0] ?? 0) << 16) | ((bytes[1] ?? 0) << 8) | (bytes[2] ?? 0);
+    for (let n = 0; n <= bytes.length; n++) encoded += ALPHABET[(bits >> (18 - 6 * n)) & 63];
+  }
+  return encoded;
+}
+
+function fromBase64Url(encoded: string): string {
+  let ascii = "";
+  for (let i = 0; i < encoded.length; i += 4) {
+    const digits = Array.from(encoded.slice(i, i + 4), (digit) => ALPHABET.indexOf(digit));
+    if (digits.includes(-1)) throw new Error("not base64url");
+    const bits = digits.reduce((sum, digit, n) => sum | (digit << (18 - 6 * n)), 0);
+    for (let n = 0; n < digits.length - 1; n++) ascii += String.fromCharCode((bits >> (16 - 8 * n)) & 255);
+  }
+  return ascii;
+}

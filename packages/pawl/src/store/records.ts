@@ -1,0 +1,81 @@
+import type { InstanceStatusName } from "../model/status.js";
+
+/** Milliseconds since the epoch, read from the database's clock. */
+export type DbTime = number;
+
+/** How callers name an instance. */
+export type Target = { readonly workflow: string; readonly id: string };
+
+/** What the world sees of an instance: its current run. */
+export type InstanceRecord = {
+  readonly iid: string;
+  readonly workflow: string;
+  readonly id: string;
+  readonly runNumber: number;
+  readonly status: InstanceStatusName;
+  readonly params: string | null;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly createdAt: DbTime;
+  readonly startedAt: DbTime | null;
+  readonly finishedAt: DbTime | null;
+  readonly origin: string | null;
+};
+
+/** A run as history lists it: the current one, or one that a restart replaced. */
+export type RunRecord = {
+  readonly runNumber: number;
+  readonly status: InstanceStatusName;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly startedAt: DbTime | null;
+  readonly finishedAt: DbTime | null;
+};
+
+export type StepStatus = "running" | "waiting" | "completed" | "errored";
+
+export type StepRecord = {
+  /** The order in which the run's code first called its steps, from 1. Part of the key. */
+  readonly ord: number;
+  readonly name: string;
+  /** 1-based count of calls with this name; always 1 unless repeated names are counted. */
+  readonly count: number;
+  /** "do", "sleep", "waitForEvent"; open, so that later kinds need no migration. */
+  readonly type: string;
+  readonly status: StepStatus;
+  /** The settlement's number; null while unsettled. Replay delivers strictly by it. */
+  readonly seq: number | null;
+  /** How many settlements had been delivered when the step was called. */
+  readonly calledAfter: number;
+  readonly attempts: number;
+  readonly startedAt: DbTime;
+  readonly endedAt: DbTime | null;
+  readonly wakeAt: DbTime | null;
+  /** What the wait is for besides time: the event type. */
+  readonly waitKey: string | null;
+  readonly result: string | null;
+  readonly error: string | null;
+  /** The claim under which the row was last written. */
+  readonly claimNumber: number;
+};
+
+/** Written only for steps that needed more than one attempt. */
+export type AttemptRecord = {
+  readonly ord: number;
+  readonly n: number;
+  readonly startedAt: DbTime;
+  readonly endedAt: DbTime;
+  readonly error: string | null;
+};
+
+export type EventRecord = {
+  /** Position in the run's event order, from 1; FIFO goes by it, never by time. */
+  readonly number: number;
+  readonly kind: string;
+  readonly type: string;
+  readonly payload: string | null;
+  readonly createdAt: DbTime;
+  readonly deliveredAt: DbTime | null;
+  /** `ord` of the step that consumed it. */
+  readonly consumedBy: number | null;
+};

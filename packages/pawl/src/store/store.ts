@@ -1,0 +1,349 @@
+import type { InstanceStatusName } from "../model/status.js";
+import type {
+  AttemptRecord,
+  DbTime,
+  EventRecord,
+  InstanceRecord,
+  RunRecord,
+  StepRecord,
+  StepStatus,
+  Target,
+} from "./records.js";
+
+/**
+ * What the engine asks of a database, in domain words.
+ *
+ * Every verb is one atomic write or one consistent read. Expected races are values in the answer;
+ * a thrown error is a caller's mistake (`WorkflowError`), a store that stayed away longer than the
+ * retry budget (`STORE_UNAVAILABLE`), or a bug. Every time is the database's.
+ *
+ * `iid` is the internal id of an instance, made by the caller's side so that a resend is recognised.
+ * The claim number fences: it grows at every claim, restart and terminate, and a write that carries an
+ * older one is refused.
+ */
+export interface Store<Tx = unknown> {
+  /** Creates or upgrades the schema. Idempotent; safe when many processes start at once. */
+  migrate(): Promise<void>;
+  /** Ends the store's own connections; never the user's pool or handle. */
+  close(): Promise<void>;
+  now(): Promise<DbTime>;
+
+  /**
+   * Inserts instances with their tickets, all or none, in one commit. A taken id is an answer, not an
+   * error, and leaves the other items in place; an existing row with the same `iid` is this very write
+   * sent again, and answers "created". With `tx`, rows live and die with the caller's transaction and
+   * nothing is retried. With `lease`, the tickets are born leased to that runner (eager start).
+   */
+  create(
+    instances: readonly NewInstance[],
+    options?: { readonly tx?: Tx; readonly lease?: { readonly runner: string } },
+  ): Promise<CreateAnswer[]>;
+
+  /**
+   * Adds an event to the current run, numbered and timed under the ticket's lock, and makes a parked
+   * run due if it may be waiting for that type. With `tx` it only inserts into the inbox; number and
+   * time are given when a tick moves it in.
+   */
+  sendEvent(
+    target: Target,
+    event: NewEvent,
+    options?: { readonly tx?: Tx },
+  ): Promise<SendEventAnswer>;
+
+  /** Parked → paused at once; leased → flagged, paused at the next step boundary. */
+  pause(target: Target): Promise<ControlAnswer>;
+  /** Paused → queued and due now; a pending pause is cancelled; otherwise no effect. */
+  resume(target: Target): Promise<ControlAnswer>;
+  /** Ends the run and removes its ticket. `operationId` makes a resend succeed instead of being refused. */
+  terminate(target: Target, operationId: string): Promise<ControlAnswer>;
+  /** Replaces the run by a new one, due now; the old one stays readable. A resend applies once. */
+  restart(target: Target, operationId: string): Promise<ControlAnswer>;
+
+  /** A runner's row must exist before it claims. An id is used once: a retired or dead one never returns. */
+  register(runner: string, leaseMs: number): Promise<void>;
+  /** Extends the lease and reads back everything the runner owns. Touches one row. */
+  heartbeat(runner: string, leaseMs: number): Promise<HeartbeatAnswer>;
+  /** Marks runners whose lease has expired as dead, for good; answers their ids. */
+  declareDead(): Promise<string[]>;
+  /** A clean goodbye: what it still owns becomes claimable like a dead runner's. */
+  retire(runner: string): Promise<void>;
+
+  /**
+   * Takes up to `limit` tickets for a runner: those of dead runners, then due ones that resume, then
+   * new ones, oldest first; `reservedForNew` of them go to new runs if there are any. A dead owner's
+   * run that was asked to pause becomes paused instead.
+   */
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /** Tickets this runner owns without knowing (the claim's reply was lost). Charges nothing. */
+  adopt(runner: string, iids: readonly string[]): Promise<Claimed[]>;
+  /** History and undelivered events of claimed runs. Read after the claim, never with it. */
+  load(runs: readonly LoadRequest[]): Promise<LoadedRun[]>;
+
+  /**
+   * Writes many runs' parts in one transaction. Each part is fenced by its claim number and answers for
+   * itself; a part sent again applies once. Never waits for another session's lock: that part is "busy".
+   * At most one part per run.
+   */
+  commit(parts: readonly Part[]): Promise<PartAnswer[]>;
+  /**
+   * Looks at leased runs under their tickets' locks: the time, the pause flag, events not yet seen. An event
+   * that arrives later gets a later time, so deadlines can be judged against the answer.
+   */
+  poll(runs: readonly PollRequest[]): Promise<PollAnswer[]>;
+
+  /** Moves events sent inside users' transactions into their runs. Answers how many rows it took. */
+  moveInbox(limit: number): Promise<number>;
+  /** Milliseconds, by the database, until the next ticket of these lanes is due; null if none is. */
+  nextDueInMs(lanes: readonly Lane[]): Promise<number | null>;
+
+  get(target: Target): Promise<InstanceRecord | null>;
+  list(query: ListQuery): Promise<Page<InstanceRecord>>;
+  history(target: Target, query: HistoryQuery): Promise<HistoryPage | null>;
+}
+
+export type NewInstance = {
+  readonly iid: string;
+  readonly workflow: string;
+  readonly id: string;
+  readonly queue: string;
+  readonly params: string | null;
+  /** Which run, step and call created it, so that the same step creates the same child once. */
+  readonly origin?: string;
+};
+
+export type CreateAnswer =
+  /** `leased` is false if the runner turned out to be dead: the run waits in the queue like any other. */
+  | {
+      readonly kind: "created";
+      readonly iid: string;
+      readonly createdAt: DbTime;
+      readonly leased: boolean;
+    }
+  /** Who has the id. Null when only a unique key told, inside a transaction that cannot see the row. */
+  | { readonly kind: "duplicate"; readonly existing: { readonly iid: string; readonly origin: string | null } | null };
+
+export type NewEvent = {
+  /** Identifies this event; the same one again changes nothing. Made by the caller if the user gave none. */
+  readonly eventId: string;
+  readonly type: string;
+  readonly payload: string | null;
+};
+
+export type SendEventAnswer =
+  /** `owner` is the runner that holds the run now; `woken` says that a parked run became due. */
+  | { readonly kind: "accepted"; readonly woken: boolean; readonly owner: string | null }
+  | { readonly kind: "duplicate" }
+  | { readonly kind: "notFound" }
+  | { readonly kind: "terminal"; readonly status: InstanceStatusName };
+
+export type ControlAnswer =
+  | { readonly kind: "ok"; readonly status: InstanceStatusName; readonly owner: string | null }
+  | { readonly kind: "notFound" }
+  | { readonly kind: "terminal"; readonly status: InstanceStatusName };
+
+/** What a runner can execute: a handler (the workflow's name) on a queue. */
+export type Lane = { readonly queue: string; readonly handler: string };
+
+export type ClaimRequest = {
+  readonly runner: string;
+  readonly lanes: readonly Lane[];
+  readonly limit: number;
+  readonly reservedForNew: number;
+};
+
+export type ClaimAnswer =
+  /** The runner was declared dead: it must stop all it does and start over under a new id. */
+  | { readonly kind: "dead" }
+  | { readonly kind: "ok"; readonly now: DbTime; readonly claimed: Claimed[] };
+
+export type Claimed = {
+  readonly iid: string;
+  readonly workflow: string;
+  readonly id: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
+  /** False for a run whose code never ran: it has no history to load. */
+  readonly resuming: boolean;
+  /** Taken from a dead runner: its frontier must be charged one attempt. */
+  readonly takenOver: boolean;
+  /** Takeovers in a row without a park between them. */
+  readonly takeovers: number;
+  readonly eventCount: number;
+  readonly historyBytes: number;
+  readonly createdAt: DbTime;
+  /** Given for runs with nothing to load, so that a new run needs no second read. */
+  readonly params: string | null;
+  readonly now: DbTime;
+};
+
+export type LoadRequest = {
+  readonly iid: string;
+  readonly runNumber: number;
+  /** What the claim said; untrusted after a takeover. */
+  readonly historyBytes: number;
+  readonly takenOver: boolean;
+};
+
+export type LoadedRun = {
+  readonly iid: string;
+  readonly params: string | null;
+  readonly steps: StepRecord[];
+  /** Not yet consumed, in order. */
+  readonly events: EventRecord[];
+};
+
+/** When a wait ends: absolute, or counted from the write's own time. */
+export type Wake = { readonly at: DbTime } | { readonly inMs: number };
+
+export type StepWrite = {
+  readonly ord: number;
+  readonly name: string;
+  readonly count: number;
+  readonly type: string;
+  readonly status: StepStatus;
+  readonly seq: number | null;
+  readonly calledAfter: number;
+  readonly attempts: number;
+  /** How long ago it started. Kept from the first write of the row. */
+  readonly tookMs: number;
+  readonly wake: Wake | null;
+  readonly waitKey: string | null;
+  readonly result: string | null;
+  readonly error: string | null;
+};
+
+export type AttemptWrite = {
+  readonly ord: number;
+  readonly n: number;
+  readonly tookMs: number;
+  readonly error: string | null;
+};
+
+/** An event for another run, from inside a commit. It passes through the inbox: no second ticket is locked. */
+export type Delivery = {
+  readonly eventId: string;
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly kind: string;
+  readonly type: string;
+  readonly payload: string | null;
+};
+
+export type OutboxWrite = { readonly id: string; readonly topic: string; readonly payload: string };
+
+/** What becomes of the run's ticket. */
+export type Next =
+  /** Stays leased; the ticket is locked but not written. */
+  | { readonly kind: "continue" }
+  /** Stays leased, with waits beside running bodies. */
+  | { readonly kind: "watch"; readonly waitMask: number; readonly wake: Wake | null }
+  /** Gives the ticket up until the wake or an event of an awaited type. Refused, as a value, if events arrived. */
+  | {
+      readonly kind: "park";
+      readonly waitMask: number;
+      readonly wake: Wake | null;
+      readonly historyBytes: number;
+    }
+  /** Gives the ticket back to the queue. */
+  | { readonly kind: "release"; readonly inMs: number; readonly historyBytes: number }
+  | { readonly kind: "complete"; readonly output: string | null }
+  | { readonly kind: "fail"; readonly error: string };
+
+/** All that one run writes in one commit. Frozen once sent: a resend is the identical part. */
+export type Part = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
+  /** Counts the parts of a claim, from 1. A row is written only by a newer (claim, part). */
+  readonly partNumber: number;
+  /** The highest event number the run has been given. */
+  readonly seenEvents: number;
+  readonly steps: readonly StepWrite[];
+  readonly attempts: readonly AttemptWrite[];
+  readonly consumed: readonly { readonly number: number; readonly ord: number }[];
+  readonly spawns: readonly NewInstance[];
+  readonly deliveries: readonly Delivery[];
+  readonly outbox: readonly OutboxWrite[];
+  /** Set only by the commit that follows a takeover. */
+  readonly takeovers?: number;
+  readonly next: Next;
+};
+
+export type PartAnswer =
+  | {
+      readonly kind: "ok";
+      readonly now: DbTime;
+      /** "leased" after a park means that events arrived first: the run goes on with them. */
+      readonly state: "leased" | "parked" | "paused" | "finished";
+      readonly pauseRequested: boolean;
+      /** Events beyond `seenEvents`, in order. */
+      readonly events: EventRecord[];
+    }
+  /** Another session holds the ticket's lock: send the same part again. */
+  | { readonly kind: "busy" }
+  /** The claim is not this runner's any more: forget the run. */
+  | { readonly kind: "lost" }
+  /** The database refuses this part's data; its neighbours are committed. */
+  | { readonly kind: "bad"; readonly message: string };
+
+export type PollRequest = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
+  readonly seenEvents: number;
+};
+
+export type PollAnswer =
+  | {
+      readonly kind: "ok";
+      readonly now: DbTime;
+      readonly pauseRequested: boolean;
+      readonly events: EventRecord[];
+    }
+  | { readonly kind: "busy" }
+  | { readonly kind: "lost" };
+
+export type HeartbeatAnswer =
+  | { readonly kind: "dead" }
+  | { readonly kind: "ok"; readonly now: DbTime; readonly owned: OwnedTicket[] };
+
+export type OwnedTicket = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
+  readonly pauseRequested: boolean;
+  readonly eventCount: number;
+  /** The next wait beside a running body. */
+  readonly wakeAt: DbTime | null;
+};
+
+export type ListQuery = {
+  readonly workflow: string;
+  readonly status?: InstanceStatusName;
+  readonly order: "newest" | "oldest";
+  readonly pageSize: number;
+  readonly cursor?: string;
+};
+
+export type HistoryQuery = {
+  readonly runNumber?: number;
+  readonly order: "newest" | "oldest";
+  readonly pageSize: number;
+  readonly cursor?: string;
+};
+
+export type Page<T> = {
+  readonly items: T[];
+  readonly cursor?: string;
+  readonly hasNextPage: boolean;
+};
+
+export type HistoryEntry =
+  | { readonly kind: "step"; readonly step: StepRecord; readonly attempts: AttemptRecord[] }
+  | { readonly kind: "event"; readonly event: EventRecord };
+
+export type HistoryPage = Page<HistoryEntry> & {
+  readonly runNumber: number;
+  /** Newest first, the latest 100. */
+  readonly runs: RunRecord[];
+};

@@ -1,0 +1,384 @@
+import { waitMaskOf } from "../../store/wait-mask.js";
+import { defined, equal, kindOf, matches, ok, only } from "./assert.js";
+import {
+  aPart,
+  aRunner,
+  aStep,
+  anEvent,
+  anInstance,
+  claimOne,
+  commitOk,
+  create,
+  dueIn,
+  eventsOf,
+  inState,
+  isDue,
+  leased,
+  leaseMs,
+  loadOne,
+  parkFor,
+  pollOk,
+  send,
+  statusOf,
+  targetOf,
+  waiting,
+  watch,
+} from "./build.js";
+import { atOnce, storesOn } from "./concurrency.js";
+import type { ConformanceCase } from "./fixture.js";
+import { hostileTexts, lookalikes, mebibyteText } from "./text.js";
+import { realTime, stillTime } from "./world.js";
+
+/** A type whose bit differs from that of "paid". */
+const unawaited = defined(
+  ["refunded", "shipped", "cancelled"].find((type) => waitMaskOf([type]) !== waitMaskOf(["paid"])),
+  "a type with a bit of its own",
+);
+
+/** A type whose bit is beyond what a 32-bit integer holds. */
+const highType = defined(
+  Array.from({ length: 1_000 }, (_, i) => `type-${i}`).find((type) => waitMaskOf([type]) > 2 ** 40),
+  "a type with a high bit",
+);
+
+export const eventCases: readonly ConformanceCase[] = [
+  stillTime("an event is stored with number, time and payload", async ({ store, clock }) => {
+    const run = await create(store);
+    clock.advance(77);
+    equal(
+      await store.sendEvent(targetOf(run), anEvent("paid", { payload: '{"a":1}' })),
+      { kind: "accepted", woken: false, owner: null },
+      "the answer",
+    );
+    equal(
+      await eventsOf(store, run),
+      [
+        {
+          number: 1,
+          kind: "event",
+          type: "paid",
+          payload: '{"a":1}',
+          createdAt: clock.now(),
+          deliveredAt: null,
+          consumedBy: null,
+        },
+      ],
+      "the event",
+    );
+  }),
+
+  stillTime("events at one time keep the order in which they were sent", async ({ store }) => {
+    const run = await create(store);
+    const types = Array.from({ length: 12 }, (_, i) => `type-${i % 3}`);
+    for (const [i, type] of types.entries()) {
+      await send(store, run, anEvent(type, { payload: `${i}` }));
+    }
+    const events = await eventsOf(store, run);
+    equal(
+      events.map(({ number, type, payload }) => [number, type, payload]),
+      types.map((type, i) => [i + 1, type, `${i}`]),
+      "the events",
+    );
+    const { events: loaded } = await loadOne(store, await claimOne(store));
+    equal(loaded, events, "the loaded events");
+  }),
+
+  stillTime("runs number their events on their own", async ({ store }) => {
+    const [one, two] = [await create(store), await create(store)];
+    for (const run of [one, two, one]) await send(store, run);
+    equal(
+      (await eventsOf(store, one)).map(({ number }) => number),
+      [1, 2],
+      "of the one",
+    );
+    equal(
+      (await eventsOf(store, two)).map(({ number }) => number),
+      [1],
+      "of the other",
+    );
+  }),
+
+  stillTime("the same event sent again changes nothing", async ({ store, clock }) => {
+    const run = await waiting(store, { types: ["paid"] });
+    const event = anEvent(unawaited);
+    await send(store, run, event);
+    const before = await eventsOf(store, run);
+    clock.advance(1_000);
+    equal(await store.sendEvent(targetOf(run), event), { kind: "duplicate" }, "the answer");
+    equal(
+      await store.sendEvent(targetOf(run), { ...event, type: "paid", payload: "2" }),
+      { kind: "duplicate" },
+      "the answer to another event of the same id",
+    );
+    equal(await eventsOf(store, run), before, "the events");
+    equal(await dueIn(store, run), null, "due");
+  }),
+
+  stillTime("one event id may be used for many runs", async ({ store }) => {
+    const event = anEvent();
+    for (const run of [await create(store), await create(store)]) {
+      await send(store, run, event);
+      equal((await eventsOf(store, run)).length, 1, "events");
+    }
+  }),
+
+  stillTime("event ids that look alike are different events", async ({ store }) => {
+    const run = await create(store);
+    for (const eventId of lookalikes) await send(store, run, anEvent("paid", { eventId }));
+    equal((await eventsOf(store, run)).length, lookalikes.length, "events");
+  }),
+
+  stillTime("event types come back exactly as they went in", async ({ store }) => {
+    const run = await create(store);
+    for (const type of lookalikes) await send(store, run, anEvent(type));
+    equal(
+      (await eventsOf(store, run)).map(({ type }) => type),
+      [...lookalikes],
+      "types",
+    );
+  }),
+
+  stillTime("event payloads come back exactly as they went in", async ({ store }) => {
+    const run = await leased(store);
+    const payloads = [...hostileTexts, mebibyteText, null];
+    for (const payload of payloads) await send(store, run, anEvent("paid", { payload }));
+    const same = (events: readonly { readonly payload: string | null }[]) =>
+      events.map(({ payload }, i) => payload === payloads[i]);
+    const expected = payloads.map(() => true);
+    equal(same(await eventsOf(store, run)), expected, "read");
+    equal(same((await loadOne(store, run)).events), expected, "loaded");
+    equal(same((await pollOk(store, run)).events), expected, "polled");
+    equal(same((await commitOk(store, aPart(run))).events), expected, "from a commit");
+  }),
+
+  ...(["queued", "running", "waiting", "waitingForPause", "paused"] as const).map((state) =>
+    stillTime(`an event for a ${state} run is kept for it`, async ({ store }) => {
+      const run = await inState(store, state);
+      const { owner } = await send(store, run, anEvent(unawaited));
+      equal(owner, run.owner, "the owner in the answer");
+      equal(only(await eventsOf(store, run), "events").type, unawaited, "the event");
+      equal(await statusOf(store, run), state, "the status");
+    }),
+  ),
+
+  ...(["complete", "errored", "terminated"] as const).map((state) =>
+    stillTime(`an event for a run that is ${state} is refused`, async ({ store }) => {
+      const run = await inState(store, state);
+      equal(
+        await store.sendEvent(targetOf(run), anEvent()),
+        { kind: "terminal", status: state },
+        "the answer",
+      );
+      equal(await eventsOf(store, run), [], "events");
+    }),
+  ),
+
+  stillTime("an event for nobody is refused", async ({ store }) => {
+    const run = await create(store);
+    for (const target of [
+      { workflow: "order", id: "unknown" },
+      { workflow: "other", id: run.id },
+    ]) {
+      equal(await store.sendEvent(target, anEvent()), { kind: "notFound" }, "the answer");
+    }
+  }),
+
+  stillTime("an awaited event makes a parked run due at once", async ({ store, clock }) => {
+    const run = await waiting(store, { types: [unawaited, "paid"], wake: { inMs: 60_000 } });
+    clock.advance(10);
+    equal(
+      await store.sendEvent(targetOf(run), anEvent("paid")),
+      { kind: "accepted", woken: true, owner: null },
+      "the answer",
+    );
+    equal(await dueIn(store, run), 0, "due");
+    equal(await statusOf(store, run), "waiting", "the status");
+    matches(await claimOne(store), { iid: run.iid, eventCount: 1 }, "claimed");
+  }),
+
+  stillTime("an event that nobody awaits does not wake a run", async ({ store }) => {
+    const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
+    equal((await send(store, run, anEvent(unawaited))).woken, false, "woken");
+    equal(await dueIn(store, run), 60_000, "due");
+  }),
+
+  stillTime("a run that only sleeps is not woken by events", async ({ store }) => {
+    const run = await waiting(store, { types: [], wake: { inMs: 60_000 } });
+    equal((await send(store, run, anEvent("paid"))).woken, false, "woken");
+    equal(await dueIn(store, run), 60_000, "due");
+  }),
+
+  stillTime("a wait mask may have any of its bits", async ({ store }) => {
+    const all = Array.from({ length: 300 }, (_, i) => `type-${i}`);
+    for (const types of [[highType], [highType, "paid"], all]) {
+      const run = await waiting(store, { workflow: `mask-${types.length}`, types });
+      equal((await send(store, run, anEvent(highType))).woken, true, "woken");
+    }
+    const run = await waiting(store, { workflow: "without", types: ["paid"] });
+    const { woken } = await send(store, run, anEvent(highType));
+    equal(woken, waitMaskOf(["paid"]) === waitMaskOf([highType]), "woken without its bit");
+  }),
+
+  stillTime("an event for a running turn names the runner that has it", async ({ store }) => {
+    const run = await leased(store);
+    await commitOk(store, aPart(run, { next: watch(["paid"], { inMs: 60_000 }) }));
+    equal(
+      await store.sendEvent(targetOf(run), anEvent("paid")),
+      { kind: "accepted", woken: false, owner: run.runner },
+      "the answer",
+    );
+    const heartbeat = kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
+    equal(only(heartbeat.owned, "owned").eventCount, 1, "events in the heartbeat");
+  }),
+
+  stillTime("an event sent while paused is there after resume", async ({ store }) => {
+    const run = await waiting(store, { types: ["paid"] });
+    await store.pause(targetOf(run));
+    await send(store, run, anEvent("paid"));
+    equal(await isDue(store, run), false, "due while paused");
+    await store.resume(targetOf(run));
+    const claimed = await claimOne(store);
+    equal(claimed.eventCount, 1, "events of the claim");
+    equal((await loadOne(store, claimed)).events.length, 1, "loaded events");
+  }),
+
+  stillTime("an event before a late wake-up keeps its own time", async ({ store, clock }) => {
+    const run = await waiting(store, { types: ["paid"], wake: { inMs: 1_000 } });
+    clock.advance(1_000);
+    const sentAt = clock.now();
+    await send(store, run, anEvent("paid"));
+    clock.advance(60_000);
+    const claimed = await claimOne(store);
+    const event = only((await loadOne(store, claimed)).events, "events");
+    equal(event.createdAt, sentAt, "createdAt, exactly at the deadline");
+  }),
+
+  stillTime(
+    "an event after a claim is later than it, though the clock stands still",
+    async (world) => {
+      const { store } = world;
+      const run = await leased(store);
+      await send(store, run);
+      await send(store, run);
+      for (const { createdAt } of await eventsOf(store, run)) {
+        ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
+      }
+    },
+  ),
+
+  stillTime(
+    "an event after a claim is later than it, though the clock steps back",
+    async (world) => {
+      const { store, clock } = world;
+      const run = await leased(store);
+      clock.advance(-3_600_000);
+      await send(store, run);
+      const { createdAt } = only(await eventsOf(store, run), "events");
+      ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
+    },
+  ),
+
+  stillTime("an event after a park is later than the claim before it", async ({ store, clock }) => {
+    const run = await waiting(store, { types: ["paid"] });
+    clock.advance(-1_000);
+    await send(store, run, anEvent("paid"));
+    const { createdAt } = only(await eventsOf(store, run), "events");
+    ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
+    equal(await isDue(store, run), true, "due, whatever its time");
+  }),
+
+  stillTime("what a claim saw is not forgotten by a claim at an earlier time", async (world) => {
+    const { store, clock } = world;
+    const first = await waiting(store, { wake: { at: 0 } });
+    clock.advance(-1_000);
+    const second = await claimOne(store);
+    await send(store, second);
+    const { createdAt } = only(await eventsOf(store, second), "events");
+    ok(createdAt > first.now, `${createdAt} is after the first claim at ${first.now}`);
+  }),
+
+  stillTime("an event for an eager run is later than its start", async ({ store, clock }) => {
+    const runner = await aRunner(store);
+    const run = anInstance();
+    await store.create([run], { lease: { runner } });
+    await send(store, run);
+    const { createdAt } = only(await eventsOf(store, run), "events");
+    ok(createdAt > clock.now(), `${createdAt} is after the start at ${clock.now()}`);
+  }),
+
+  stillTime("events of an earlier run are not seen by the next", async ({ store }) => {
+    const run = await create(store);
+    await send(store, run, anEvent("old"));
+    await store.restart(targetOf(run), "restart");
+    equal(await eventsOf(store, run), [], "events of the new run");
+    await send(store, run, anEvent("new"));
+    const claimed = await claimOne(store);
+    equal(claimed.eventCount, 1, "events of the claim");
+    equal(
+      (await loadOne(store, claimed)).events.map(({ number, type }) => [number, type]),
+      [[1, "new"]],
+      "loaded events",
+    );
+    equal(
+      (await eventsOf(store, run, 1)).map(({ type }) => type),
+      ["old"],
+      "events of the old run",
+    );
+  }),
+
+  realTime("concurrent senders get one number each", async ({ db, store }) => {
+    const stores = await storesOn(db, 4);
+    const run = await create(store);
+    const jobs = Array.from({ length: 60 }, (_, i) => () => send(stores[i % 4]!, run));
+    await atOnce(jobs, "60 events");
+    equal(
+      (await eventsOf(store, run)).map(({ number }) => number),
+      Array.from({ length: 60 }, (_, i) => i + 1),
+      "numbers",
+    );
+    equal((await claimOne(store)).eventCount, 60, "events of the claim");
+  }),
+
+  realTime("the same event from many connections at once arrives once", async ({ db, store }) => {
+    const stores = await storesOn(db, 4);
+    for (let round = 0; round < 10; round++) {
+      const run = await create(store);
+      const event = anEvent();
+      const answers = await atOnce(
+        stores.map((each) => () => each.sendEvent(targetOf(run), event)),
+        "the same event",
+      );
+      equal(answers.filter(({ kind }) => kind === "accepted").length, 1, "accepted");
+      equal(answers.filter(({ kind }) => kind === "duplicate").length, 3, "duplicates");
+      equal((await eventsOf(store, run)).length, 1, "events");
+    }
+  }),
+
+  realTime("no wake-up is lost between a park and an event", async ({ db }) => {
+    const [one, two] = await storesOn(db, 2);
+    const runner = (await leased(one, { workflow: "warm-up" })).runner;
+    const seen = { parkedFirst: 0, eventFirst: 0 };
+    for (let round = 0; round < 120; round++) {
+      const workflow = `race-${round}`;
+      const run = await leased(one, { workflow, runner });
+      const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 600_000 }) });
+      const [park, sent] = await atOnce<unknown>(
+        round % 2 === 0
+          ? [() => commitOk(one, part), () => send(two!, run, anEvent("paid"))]
+          : [() => send(two!, run, anEvent("paid")), () => commitOk(one, part)],
+        "park and event",
+      ).then((answers) => (round % 2 === 0 ? answers : answers.toReversed()));
+      const { state, events } = park as Awaited<ReturnType<typeof commitOk>>;
+      const { woken } = sent as Awaited<ReturnType<typeof send>>;
+      if (state === "leased") {
+        equal([woken, events.length], [false, 1], "the event was given to the run");
+        seen.eventFirst += 1;
+      } else {
+        equal([state, woken], ["parked", true], "the event woke the run");
+        equal(await isDue(one, run), true, "due");
+        seen.parkedFirst += 1;
+      }
+    }
+    equal(seen.parkedFirst + seen.eventFirst, 120, "rounds");
+  }),
+];

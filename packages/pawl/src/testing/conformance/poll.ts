@@ -1,0 +1,113 @@
+import { equal, matches, ok, only } from "./assert.js";
+import {
+  aPart,
+  anEvent,
+  anInstance,
+  commitOk,
+  eventsOf,
+  leased,
+  pollOk,
+  release,
+  send,
+  takeOver,
+  targetOf,
+  waiting,
+} from "./build.js";
+import type { ConformanceCase } from "./fixture.js";
+import { realTime, stillTime } from "./world.js";
+
+export const pollCases: readonly ConformanceCase[] = [
+  stillTime("a poll answers the time, the pause flag and the events not seen", async (world) => {
+    const { store, clock } = world;
+    const run = await leased(store);
+    clock.advance(33);
+    equal(
+      await pollOk(store, run),
+      { kind: "ok", now: clock.now(), pauseRequested: false, events: [] },
+      "the first answer",
+    );
+    for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
+    await store.pause(targetOf(run));
+    const answer = await pollOk(store, run, 1);
+    matches(answer, { pauseRequested: true }, "the second answer");
+    equal(answer.events, (await eventsOf(store, run)).slice(1), "the events");
+  }),
+
+  stillTime(
+    "an event after a poll is later than it, though the clock steps back",
+    async (world) => {
+      const { store, clock } = world;
+      const run = await leased(store);
+      for (const step of [5_000, 0, -20_000, 1]) {
+        clock.advance(step);
+        const { now } = await pollOk(store, run);
+        await send(store, run);
+        const { createdAt } = (await eventsOf(store, run)).at(-1)!;
+        ok(createdAt > now, `${createdAt} is after the poll at ${now}`);
+      }
+    },
+  ),
+
+  stillTime("what a poll saw is not forgotten by a poll at an earlier time", async (world) => {
+    const { store, clock } = world;
+    const run = await leased(store);
+    clock.advance(5_000);
+    const { now } = await pollOk(store, run);
+    clock.advance(-5_000);
+    await pollOk(store, run);
+    await send(store, run);
+    const { createdAt } = only(await eventsOf(store, run), "events");
+    ok(createdAt > now, `${createdAt} is after the first poll at ${now}`);
+  }),
+
+  stillTime("a poll of a claim that is gone answers lost", async (world) => {
+    const { store } = world;
+    const ended = await leased(store);
+    await store.terminate(targetOf(ended), "t");
+    const restarted = await leased(store, { workflow: "restarted" });
+    await store.restart(targetOf(restarted), "r");
+    const released = await leased(store, { workflow: "released" });
+    await commitOk(store, aPart(released, { next: release() }));
+    const parked = await waiting(store, { workflow: "parked" });
+    const taken = await leased(store, { workflow: "taken" });
+    await takeOver(world, taken);
+    const gone = [ended, restarted, released, parked, taken, { ...ended, iid: anInstance().iid }];
+    const answers = await store.poll(
+      gone.map(({ iid, runNumber, claimNumber }) => ({
+        iid,
+        runNumber,
+        claimNumber,
+        seenEvents: 0,
+      })),
+    );
+    equal(
+      answers,
+      gone.map(() => ({ kind: "lost" })),
+      "the answers",
+    );
+  }),
+
+  stillTime("a poll of many runs answers for each, in order", async ({ store }) => {
+    const runs = [];
+    for (let i = 0; i < 20; i++) runs.push(await leased(store));
+    for (const run of runs.filter((_, i) => i % 3 === 0)) await send(store, run);
+    await store.terminate(targetOf(runs[7]!), "t");
+    const answers = await store.poll(runs.map((run) => ({ ...run, seenEvents: 0 })));
+    equal(
+      answers.map((answer) => (answer.kind === "ok" ? answer.events.length : answer.kind)),
+      runs.map((_, i) => (i === 7 ? "lost" : i % 3 === 0 ? 1 : 0)),
+      "the answers",
+    );
+    equal(await store.poll([]), [], "a poll of none");
+  }),
+
+  realTime("an event after a poll is later than it by the database's clock", async ({ store }) => {
+    const run = await leased(store);
+    for (let i = 0; i < 20; i++) {
+      const { now } = await pollOk(store, run);
+      await send(store, run);
+      const { createdAt } = (await eventsOf(store, run)).at(-1)!;
+      ok(createdAt > now, `${createdAt} is after the poll at ${now}`);
+    }
+  }),
+];

@@ -1,0 +1,400 @@
+import type { Target } from "../../store/records.js";
+import type { Store } from "../../store/store.js";
+import { equal, only } from "./assert.js";
+import {
+  aPart,
+  aRunner,
+  aStep,
+  anEvent,
+  anInstance,
+  claim,
+  claimOne,
+  commitOk,
+  complete,
+  create,
+  eventsOf,
+  finished,
+  isDue,
+  type Leased,
+  leased,
+  parkFor,
+  pollOk,
+  send,
+  someInstances,
+  statusOf,
+  stepsOf,
+  targetOf,
+  unique,
+  waiting,
+} from "./build.js";
+import { atOnce, inTime, whileOpen } from "./concurrency.js";
+import type { ConformanceCase, TestDatabase, TestTransaction } from "./fixture.js";
+import { hostileTexts } from "./text.js";
+import { realTime, stillTime } from "./world.js";
+
+/** Runs `work` in a transaction of the user's. */
+async function inTransaction<T>(
+  db: TestDatabase,
+  work: (tx: unknown) => Promise<T>,
+  end: "commit" | "rollback" = "commit",
+): Promise<T> {
+  const transaction = await db.begin();
+  const result = await inTime(work(transaction.tx), "in a user's transaction");
+  await transaction[end]();
+  return result;
+}
+
+/** An open transaction in which somebody tried to create an id that is taken. */
+async function openWithDuplicate(db: TestDatabase, taken: Target): Promise<TestTransaction> {
+  const transaction = await db.begin();
+  const [answer] = await db.store.create([anInstance(targetOf(taken))], { tx: transaction.tx });
+  equal(answer?.kind, "duplicate", "the create in the transaction");
+  return transaction;
+}
+
+/** An open transaction in which somebody sent an event. */
+async function openWithEvent(db: TestDatabase, target: Target): Promise<TestTransaction> {
+  const transaction = await db.begin();
+  const { tx } = transaction;
+  const answer = await db.store.sendEvent(targetOf(target), anEvent("paid"), { tx });
+  equal(answer.kind, "accepted", "the event in the transaction");
+  return transaction;
+}
+
+async function moveAll(store: Store): Promise<number> {
+  let moved = 0;
+  for (;;) {
+    const some = await store.moveInbox(100);
+    if (some === 0) return moved;
+    moved += some;
+  }
+}
+
+const whatARunDoes: Readonly<Record<string, (store: Store, run: Leased) => Promise<unknown>>> = {
+  commit: (store, run) => commitOk(store, aPart(run, { steps: [aStep(1)] })),
+  park: (store, run) => commitOk(store, aPart(run, { next: parkFor(["paid"]) })),
+  finish: (store, run) => commitOk(store, aPart(run, { next: complete() })),
+  "be polled": (store, run) => pollOk(store, run),
+  "receive an event": (store, run) => send(store, run),
+  "be paused": (store, run) => store.pause(targetOf(run)),
+  "be terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
+  "be restarted": (store, run) => store.restart(targetOf(run), "restart"),
+};
+
+export const transactionCases: readonly ConformanceCase[] = [
+  stillTime("a create in a transaction that rolls back leaves nothing", async ({ db, store }) => {
+    const batch = someInstances(3);
+    const answers = await inTransaction(db, (tx) => store.create(batch, { tx }), "rollback");
+    equal(
+      answers.map(({ kind }) => kind),
+      ["created", "created", "created"],
+      "the answers",
+    );
+    for (const item of batch) equal(await store.get(targetOf(item)), null, "the instance");
+    equal(await claim(store, await aRunner(store)), [], "claimed");
+    equal(
+      (await store.create(batch)).map(({ kind }) => kind),
+      Array(3).fill("created"),
+      "again",
+    );
+  }),
+
+  stillTime("a create in a transaction can be claimed after its commit", async (world) => {
+    const { db, store, clock } = world;
+    const instance = anInstance();
+    const answers = await inTransaction(db, (tx) => store.create([instance], { tx }));
+    equal(
+      answers,
+      [{ kind: "created", iid: instance.iid, createdAt: clock.now(), leased: false }],
+      "the answer",
+    );
+    equal((await claimOne(store)).iid, instance.iid, "claimed");
+  }),
+
+  realTime("a claim never takes a run whose creation rolls back", async ({ db, store }) => {
+    const runner = await aRunner(store);
+    const transaction = await db.begin();
+    await store.create([anInstance()], { tx: transaction.tx });
+    const claimed = await whileOpen(db, transaction, "rollback", () => claim(store, runner));
+    equal(claimed, [], "claimed");
+  }),
+
+  stillTime("a duplicate leaves the transaction usable", async ({ db, store }) => {
+    const taken = await create(store, { origin: "o" });
+    const [before, after] = [anInstance(), anInstance()];
+    await inTransaction(db, async (tx) => {
+      await store.create([before], { tx });
+      const [answer] = await store.create([anInstance({ id: taken.id })], { tx });
+      equal(
+        answer,
+        { kind: "duplicate", existing: { iid: taken.iid, origin: "o" } },
+        "the duplicate",
+      );
+      equal((await store.create([after], { tx }))[0]?.kind, "created", "the create after it");
+    });
+    equal(await statusOf(store, before), "queued", "created before");
+    equal(await statusOf(store, after), "queued", "created after");
+  }),
+
+  stillTime("a transaction sees its own creates", async ({ db, store }) => {
+    const instance = anInstance();
+    await inTransaction(db, async (tx) => {
+      await store.create([instance], { tx });
+      equal((await store.create([instance], { tx }))[0]?.kind, "created", "sent again");
+      const [other] = await store.create([anInstance({ id: instance.id })], { tx });
+      equal(other?.kind, "duplicate", "another with the same id");
+    });
+    equal((await claim(store, await aRunner(store))).length, 1, "tickets");
+  }),
+
+  stillTime("a batch in a transaction answers for each item", async ({ db, store }) => {
+    const taken = await create(store);
+    const [first, second] = [anInstance(), anInstance()];
+    const batch = [first, anInstance({ id: taken.id }), second, anInstance({ id: first.id })];
+    const answers = await inTransaction(db, (tx) => store.create(batch, { tx }));
+    equal(
+      answers.map(({ kind }) => kind),
+      ["created", "duplicate", "created", "duplicate"],
+      "the answers",
+    );
+    equal((await claim(store, await aRunner(store))).length, 3, "tickets");
+  }),
+
+  realTime(
+    "other runs go on while a transaction with a duplicate is open",
+    async ({ db, store }) => {
+      const taken = await create(store, { workflow: "taken" });
+      const [running, ending] = [await leased(store), await leased(store)];
+      const queued = await create(store, { workflow: "queued" });
+      const transaction = await openWithDuplicate(db, taken);
+      await whileOpen(db, transaction, "commit", async () => {
+        await claimOne(store, queued);
+        await commitOk(store, aPart(running, { steps: [aStep(1)] }));
+        await send(store, running);
+        await store.terminate(targetOf(ending), "terminate");
+        await create(store);
+      });
+      equal(await statusOf(store, ending), "terminated", "the terminated run");
+      equal((await stepsOf(store, running)).length, 1, "steps");
+    },
+  ),
+
+  realTime("a run can be claimed while open transactions name it", async ({ db, store }) => {
+    for (const open of [openWithDuplicate, openWithEvent]) {
+      const run = await create(store, { workflow: `named-${unique()}` });
+      const transaction = await open(db, run);
+      await whileOpen(db, transaction, "rollback", () => claimOne(store, run));
+    }
+  }),
+
+  ...Object.entries(whatARunDoes).map(([verb, act]) =>
+    realTime(`a run can ${verb} while open transactions name it`, async ({ db, store }) => {
+      for (const open of [openWithDuplicate, openWithEvent]) {
+        const run = await leased(store, { workflow: `named-${unique()}` });
+        const transaction = await open(db, run);
+        await whileOpen(db, transaction, "rollback", () => act(store, run));
+      }
+    }),
+  ),
+
+  realTime(
+    "what the engine was told is stored survives a user's rollback",
+    async ({ db, store }) => {
+      const run = await leased(store);
+      const transaction = await db.begin();
+      await store.create([anInstance({ workflow: "other" })], { tx: transaction.tx });
+      await whileOpen(db, transaction, "rollback", async () => {
+        await commitOk(store, aPart(run, { steps: [aStep(1)] }));
+        await send(store, run);
+      });
+      equal((await stepsOf(store, run)).length, 1, "steps");
+      equal((await eventsOf(store, run)).length, 1, "events");
+    },
+  ),
+
+  realTime("creates in transactions go on while the engine works", async ({ db, store }) => {
+    const runner = await aRunner(store);
+    const hot = await leased(store, { workflow: "hot", runner });
+    let parts = 0;
+    const engine = async () => {
+      for (let i = 0; i < 100; i++) {
+        parts += 1;
+        await commitOk(store, aPart(hot, { partNumber: parts, steps: [aStep(parts)] }));
+        await send(store, hot);
+      }
+    };
+    const users = async () => {
+      for (let i = 0; i < 15; i++) {
+        await inTransaction(db, async (tx) => {
+          const [duplicate] = await store.create([anInstance(targetOf(hot))], { tx });
+          equal(duplicate?.kind, "duplicate", "the taken id");
+          equal((await store.create([anInstance()], { tx }))[0]?.kind, "created", "a free id");
+        });
+      }
+    };
+    await atOnce([engine, users], "engine and users");
+    equal((await claim(store, runner)).length, 15, "created in transactions");
+    equal((await stepsOf(store, hot)).length, parts, "committed by the engine");
+  }),
+
+  stillTime("an event in a transaction that rolls back never arrives", async ({ db, store }) => {
+    const run = await create(store);
+    await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }), "rollback");
+    equal(await moveAll(store), 0, "moved");
+    equal(await eventsOf(store, run), [], "events");
+  }),
+
+  stillTime("an event in a transaction arrives when the inbox is moved", async (world) => {
+    const { db, store, clock } = world;
+    const run = await create(store);
+    const event = anEvent("paid", { payload: hostileTexts[0]! });
+    const answer = await inTransaction(db, (tx) => store.sendEvent(targetOf(run), event, { tx }));
+    equal(answer.kind, "accepted", "the answer");
+    equal(await eventsOf(store, run), [], "before");
+    clock.advance(700);
+    equal(await store.moveInbox(10), 1, "moved");
+    equal(
+      await eventsOf(store, run),
+      [
+        {
+          number: 1,
+          kind: "event",
+          type: "paid",
+          payload: hostileTexts[0]!,
+          createdAt: clock.now(),
+          deliveredAt: null,
+          consumedBy: null,
+        },
+      ],
+      "after",
+    );
+    equal(await store.moveInbox(10), 0, "moved again");
+  }),
+
+  stillTime("a transaction can create an instance and send it an event", async ({ db, store }) => {
+    const instance = anInstance();
+    await inTransaction(db, async (tx) => {
+      await store.create([instance], { tx });
+      const answer = await store.sendEvent(targetOf(instance), anEvent(), { tx });
+      equal(answer.kind, "accepted", "the event");
+    });
+    await moveAll(store);
+    equal((await eventsOf(store, instance)).length, 1, "events");
+  }),
+
+  stillTime("events of transactions keep their order", async ({ db, store }) => {
+    const [one, two] = [await create(store), await create(store)];
+    await send(store, one, anEvent("outside", { payload: "0" }));
+    for (const from of [1, 4]) {
+      await inTransaction(db, async (tx) => {
+        for (let i = from; i < from + 3; i++) {
+          const event = anEvent("inside", { payload: `${i}` });
+          await store.sendEvent(targetOf(one), event, { tx });
+          await store.sendEvent(targetOf(two), { ...event, eventId: `two-${i}` }, { tx });
+        }
+      });
+    }
+    await moveAll(store);
+    const seen = async (run: Target) =>
+      (await eventsOf(store, run)).map(({ number, payload }) => [number, payload]);
+    equal(
+      await seen(one),
+      [0, 1, 2, 3, 4, 5, 6].map((i) => [i + 1, `${i}`]),
+      "of the one",
+    );
+    equal(
+      await seen(two),
+      [1, 2, 3, 4, 5, 6].map((i) => [i, `${i}`]),
+      "of the other",
+    );
+  }),
+
+  stillTime("moving the inbox takes no more than its limit", async ({ db, store }) => {
+    const run = await create(store);
+    await inTransaction(db, async (tx) => {
+      for (let i = 0; i < 5; i++) {
+        await store.sendEvent(targetOf(run), anEvent("t", { payload: `${i}` }), { tx });
+      }
+    });
+    equal(await store.moveInbox(2), 2, "moved first");
+    equal(
+      (await eventsOf(store, run)).map(({ payload }) => payload),
+      ["0", "1"],
+      "events",
+    );
+    equal(await store.moveInbox(100), 3, "moved then");
+    equal((await eventsOf(store, run)).length, 5, "all events");
+  }),
+
+  stillTime("an event sent inside and outside transactions arrives once", async ({ db, store }) => {
+    const run = await create(store);
+    const [early, late] = [anEvent("early"), anEvent("late")];
+    await store.sendEvent(targetOf(run), early);
+    for (let i = 0; i < 2; i++) {
+      await inTransaction(db, async (tx) => {
+        await store.sendEvent(targetOf(run), early, { tx });
+        await store.sendEvent(targetOf(run), late, { tx });
+        await store.sendEvent(targetOf(run), late, { tx });
+      });
+    }
+    await moveAll(store);
+    equal(await store.sendEvent(targetOf(run), late), { kind: "duplicate" }, "sent once more");
+    equal(
+      (await eventsOf(store, run)).map(({ type }) => type),
+      ["early", "late"],
+      "events",
+    );
+  }),
+
+  stillTime("a moved event wakes a run that waits for its type", async ({ db, store }) => {
+    const run = await waiting(store, { types: ["paid"] });
+    await inTransaction(db, async (tx) => {
+      await store.sendEvent(targetOf(run), anEvent("paid"), { tx });
+    });
+    equal(await isDue(store, run), false, "due before");
+    await moveAll(store);
+    equal(await isDue(store, run), true, "due after");
+    equal((await claimOne(store)).eventCount, 1, "events of the claimed run");
+  }),
+
+  stillTime(
+    "a moved event is later than the last look at its run",
+    async ({ db, store, clock }) => {
+      const run = await leased(store);
+      await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));
+      clock.advance(1_000);
+      const { now } = await pollOk(store, run);
+      clock.advance(-500);
+      await moveAll(store);
+      const event = only(await eventsOf(store, run), "events");
+      equal(event.createdAt > now, true, "createdAt is after the poll");
+    },
+  ),
+
+  stillTime("an event whose run has ended meanwhile does not stay in the inbox", async (world) => {
+    const { db, store } = world;
+    const run = await leased(store);
+    await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));
+    await commitOk(store, aPart(run, { next: complete() }));
+    equal(await store.moveInbox(10), 1, "moved");
+    equal(await store.moveInbox(10), 0, "left");
+    equal(await statusOf(store, run), "complete", "the status");
+  }),
+
+  stillTime(
+    "a transaction's event is refused for unknown and ended runs",
+    async ({ db, store }) => {
+      const ended = await finished(store);
+      await inTransaction(db, async (tx) => {
+        const unknown = { workflow: "order", id: "unknown" };
+        equal(await store.sendEvent(unknown, anEvent(), { tx }), { kind: "notFound" }, "unknown");
+        equal(
+          await store.sendEvent(targetOf(ended), anEvent(), { tx }),
+          { kind: "terminal", status: "complete" },
+          "ended",
+        );
+      });
+      equal(await moveAll(store), 0, "moved");
+    },
+  ),
+];

@@ -1,0 +1,9 @@
+// @ts-check
+// Vitest's global setup of the `stores` project: workers inherit the environment set here.
+import { startServers } from "./index.mjs";
+
+export default async function setup() {
+  const { env, stop } = await startServers();
+  Object.assign(process.env, env);
+  return stop;
+}

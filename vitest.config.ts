@@ -1,0 +1,34 @@
+import { defineConfig } from "vitest/config";
+
+// Tests run on the sources: a workspace package resolves to its src/, no build needed.
+const conditions = ["pawl-source", "module", "node", "development|production"];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: conditions } },
+  test: {
+    environment: "node",
+    // Native SQLite drivers and process-level state (time zones, signals) want real processes.
+    pool: "forks",
+    maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.mjs"],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "stores",
+          include: ["packages/*/test/**/*.test.ts"],
+          globalSetup: ["scripts/servers/vitest.mjs"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});
