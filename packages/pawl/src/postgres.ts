@@ -18,7 +18,10 @@ export type PostgresStoreOptions = {
 };
 
 /** The store in PostgreSQL. The pool stays the user's: Pawl never ends it. */
-export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): Store<PgTransaction> {
+export function postgresStore(
+  pool: PgPool,
+  options: PostgresStoreOptions = {},
+): Store<PgTransaction> {
   const dialect = postgresDialect(checkedIdentifier("schema", options.schema ?? "pawl"));
   return sqlStore({
     dialect,

@@ -23,7 +23,10 @@ export type SqliteStoreOptions = {
 };
 
 /** The store in a SQLite file, or in memory. The handle stays the user's: Pawl never closes it. */
-export function sqliteStore(handle: SqliteHandle, options: SqliteStoreOptions = {}): Store<SqliteHandle> {
+export function sqliteStore(
+  handle: SqliteHandle,
+  options: SqliteStoreOptions = {},
+): Store<SqliteHandle> {
   return sqlStore({
     dialect: sqliteDialect(checkedIdentifier("tablePrefix", options.tablePrefix ?? "pawl_")),
     driver: sqliteDriver(handle, options.synchronous ?? "full"),

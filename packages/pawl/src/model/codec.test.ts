@@ -171,6 +171,7 @@ describe("errors as values", () => {
   it("are readable, without their stack", () => {
     expect(encode(new TypeError("no"))).toBe('{"$pawl":"Error","name":"TypeError","message":"no"}');
     expect((roundTrip(new TypeError("no")) as Error).stack).toBe("TypeError: no");
+    expect((roundTrip(new NonRetryableError("no", "Mine")) as Error).stack).toBe("Mine: no");
   });
 
   it("keep name, code and cause", () => {
@@ -234,6 +235,11 @@ describe("errors as values", () => {
     expect(back.name).toBe("ValidationError");
     expect(back).not.toBeInstanceOf(ValidationError);
     expect(isNonRetryable(back)).toBe(false);
+
+    const ofAnotherRealm: unknown = runInNewContext(
+      "Object.assign(Error('e'), { name: 'ValidationError' })",
+    );
+    expect(isNonRetryable(roundTrip(ofAnotherRealm))).toBe(false);
   });
 
   it("are taken with strange properties", () => {
@@ -389,6 +395,7 @@ describe("what cannot be stored", () => {
     [Object("boxed"), 'an instance of "String" at $'],
     [new SharedArrayBuffer(1), 'an instance of "SharedArrayBuffer" at $'],
     [Object.create({ inherited: 1 }), 'an instance of "Object" at $'],
+    [Object.create(Object.create(null) as object), "an instance of Object at $"],
     [{ p: Promise.resolve(1) }, "a Promise (is an await missing?) at $.p"],
     [new Map([["k", () => 1]]), "a function at $[value of entry 0]"],
     [{ m: new Map([[1, 1], [() => 1, 1] as never]) }, "a function at $.m[key of entry 1]"],
@@ -402,7 +409,10 @@ describe("what cannot be stored", () => {
 
   it("names the place after siblings that can be stored", () => {
     expect(refusal({ a: { b: [1, { c: 2 }] }, d: [new Date(0), () => 1] })).toContain("at $.d[1]");
-    expect(refusal({ a: { b: { c: 1 } }, d: new Customer() })).toMatch(/ at \$\.d$/);
+    const siblings = [[[1]], { a: { b: 1 } }, new Map([[1, [1]]]), new Set([[1]]), new Error("e")];
+    for (const sibling of siblings) {
+      expect(refusal({ sibling, d: new Customer() })).toMatch(/ at \$\.d$/);
+    }
   });
 
   it("includes cycles, where they close", () => {
@@ -489,6 +499,7 @@ describe("size", () => {
     for (const [value, maxBytes, size] of [
       ["aaaa", 5, 6],
       ["€€", 7, 8],
+      ["€€€€", 13, 14],
       ["😀", 5, 6],
       ["é", 3, 4],
       ["\u0000", 7, 8],

@@ -42,9 +42,13 @@ export interface Dialect {
   rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
   readonly drivenJoin: string;
-  /** Row locks; empty where a transaction is alone. */
+  /**
+   * Row locks; empty where a transaction is alone. The skipping ones never wait, so their order does not
+   * matter; the last locks one table of a join.
+   */
   readonly lock: string;
   readonly lockSkipping: string;
+  lockSkippingOf(alias: string): string;
   /** Bytes of a text, without reading it. */
   byteLength(expression: string): string;
   /** Starts an `INSERT`; a conflict clause calls the existing row `old`. */
@@ -59,7 +63,11 @@ export interface Dialect {
   }): string;
   /** After an `INSERT … SELECT`: keep the old row, or overwrite it if this (claim_no, part_no) is newer. */
   onConflictKeep(key: readonly string[]): string;
-  onConflictSetIfNewer(key: readonly string[], columns: readonly string[]): string;
+  onConflictSetIfNewer(
+    table: TableName,
+    key: readonly string[],
+    columns: readonly string[],
+  ): string;
   classify(error: unknown): ErrorCategory;
   /** Makes concurrent migrations take turns, until the transaction ends or `unlockMigrations`. */
   lockMigrations(): string[];

@@ -68,5 +68,7 @@ function* recorded(sql: Sql): Script<{ version: number; minimum: number }> {
 
 function* record(sql: Sql, name: string, value: number): Script<void> {
   yield sql.once(`DELETE FROM ${sql.table("meta")} WHERE name = :name`).with({ name });
-  yield sql.once(`INSERT INTO ${sql.table("meta")} (name, value) VALUES (:name, :value)`).with({ name, value });
+  yield sql
+    .once(`INSERT INTO ${sql.table("meta")} (name, value) VALUES (:name, :value)`)
+    .with({ name, value });
 }

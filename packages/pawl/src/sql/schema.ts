@@ -6,7 +6,10 @@ const word: ColumnDefinition = { type: "word" };
 const int: ColumnDefinition = { type: "int" };
 const big: ColumnDefinition = { type: "big" };
 const time: ColumnDefinition = { type: "big" };
-const maybe = (definition: ColumnDefinition): ColumnDefinition => ({ ...definition, nullable: true });
+const maybe = (definition: ColumnDefinition): ColumnDefinition => ({
+  ...definition,
+  nullable: true,
+});
 const body: ColumnDefinition = { type: "body", nullable: true };
 const zero = (definition: ColumnDefinition): ColumnDefinition => ({ ...definition, default: 0 });
 

@@ -6,7 +6,10 @@ export type Values = Readonly<Record<string, Value | readonly RowValues[]>>;
 export type RowValues = Readonly<Record<string, Value>>;
 
 /** One statement with its arguments. `executions` is one list of parameters for each time it runs. */
-export type Call = { readonly statement: Statement; readonly executions: readonly Value[][] | ArrayParams };
+export type Call = {
+  readonly statement: Statement;
+  readonly executions: readonly Value[][] | ArrayParams;
+};
 /** PostgreSQL takes whole columns as arrays. */
 type ArrayParams = readonly (Value | readonly Value[])[][];
 
@@ -54,7 +57,9 @@ export class Statement {
       return { statement: this, executions: [this.params.map((p) => this.argument(p, values))] };
     }
     const executions = rowsOf(values, each.rows).map((row) =>
-      this.params.map((p) => (p.kind === "column" ? cell(row, p.column) : this.argument(p, values))),
+      this.params.map((p) =>
+        p.kind === "column" ? cell(row, p.column) : this.argument(p, values),
+      ),
     );
     return { statement: this, executions } as Call;
   }
@@ -72,7 +77,7 @@ export class Statement {
         );
       case "value": {
         const value = values[param.name];
-        if (value === undefined || typeof value === "object" && value !== null) {
+        if (value === undefined || (typeof value === "object" && value !== null)) {
           throw new Error(`${this.name}: no value for :${param.name}`);
         }
         return value;

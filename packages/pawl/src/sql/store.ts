@@ -109,7 +109,9 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   }
 
   function explain(error: unknown): unknown {
-    return dialect.classify(error) === "unmigrated" ? new NotMigratedError({ cause: error }) : error;
+    return dialect.classify(error) === "unmigrated"
+      ? new NotMigratedError({ cause: error })
+      : error;
   }
 
   /** Halves a batch until the part that the database refuses stands alone. */
@@ -142,7 +144,11 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     lowWater = missing > 0 || (due && !wasFull) ? 0 : (first.oldestDue ?? 0);
     if (missing === 0 || wasFull) return first.answer;
 
-    const rest = { ...request, limit: missing, reservedForNew: Math.min(request.reservedForNew, missing) };
+    const rest = {
+      ...request,
+      limit: missing,
+      reservedForNew: Math.min(request.reservedForNew, missing),
+    };
     const second = await run(verbs.claim, rest, 0);
     if (second.answer.kind === "dead") return second.answer;
     return { kind: "ok", now: second.answer.now, claimed: [...claimed, ...second.answer.claimed] };

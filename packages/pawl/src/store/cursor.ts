@@ -14,7 +14,11 @@ export function encodeCursor(query: string, position: readonly (string | number)
 
 export type PositionShape = readonly ("string" | "integer")[];
 
-export function decodeCursor(cursor: string, query: string, shape: PositionShape): (string | number)[] {
+export function decodeCursor(
+  cursor: string,
+  query: string,
+  shape: PositionShape,
+): (string | number)[] {
   const decoded = cursor.length <= MAX_LENGTH ? parse(cursor) : undefined;
   if (!Array.isArray(decoded)) throw invalid("it is not a cursor of this API");
   const [version, of, ...position] = decoded as unknown[];
@@ -65,7 +69,8 @@ function fromBase64Url(encoded: string): string {
     const digits = Array.from(encoded.slice(i, i + 4), (digit) => ALPHABET.indexOf(digit));
     if (digits.includes(-1)) throw new Error("not base64url");
     const bits = digits.reduce((sum, digit, n) => sum | (digit << (18 - 6 * n)), 0);
-    for (let n = 0; n < digits.length - 1; n++) ascii += String.fromCharCode((bits >> (16 - 8 * n)) & 255);
+    for (let n = 0; n < digits.length - 1; n++)
+      ascii += String.fromCharCode((bits >> (16 - 8 * n)) & 255);
   }
   return ascii;
 }

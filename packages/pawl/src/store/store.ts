@@ -120,7 +120,10 @@ export type CreateAnswer =
       readonly leased: boolean;
     }
   /** Who has the id. Null when only a unique key told, inside a transaction that cannot see the row. */
-  | { readonly kind: "duplicate"; readonly existing: { readonly iid: string; readonly origin: string | null } | null };
+  | {
+      readonly kind: "duplicate";
+      readonly existing: { readonly iid: string; readonly origin: string | null } | null;
+    };
 
 export type NewEvent = {
   /** Identifies this event; the same one again changes nothing. Made by the caller if the user gave none. */

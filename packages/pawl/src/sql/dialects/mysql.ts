@@ -47,12 +47,16 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     boundNow: (placeholder) => `CAST(${placeholder} AS SIGNED)`,
     table,
     rows: (param, alias, columns) =>
-      `JSON_TABLE(:${param}[${Object.keys(columns).join(",")}], '$[*]' COLUMNS (${Object.entries(columns)
+      `JSON_TABLE(:${param}[${Object.keys(columns).join(",")}], '$[*]' COLUMNS (${Object.entries(
+        columns,
+      )
         .map(([column, type], position) => `${column} ${jsonTypes[type]} PATH '$[${position}]'`)
         .join(", ")})) AS ${alias}`,
     drivenJoin: "STRAIGHT_JOIN",
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
+    // MySQL wants OF beside a JSON_TABLE, MariaDB does not know it and skips comments of MySQL's versions.
+    lockSkippingOf: (alias) => `FOR UPDATE /*!80001 OF ${alias} */ SKIP LOCKED`,
     byteLength: (expression) => `LENGTH(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)}`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>
@@ -61,17 +65,14 @@ export function mysqlDialect(tablePrefix: string): Dialect {
         .join(", ")}`,
     onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
     // Assignments run left to right and see earlier ones, so the guard's own columns come last.
-    onConflictSetIfNewer: (_key, columns) =>
-      `ON DUPLICATE KEY UPDATE ${[
-        ...columns.filter((column) => column !== "claim_no" && column !== "part_no"),
-        "part_no",
-        "claim_no",
-      ]
-        .map(
-          (column) =>
-            `${column} = IF((claim_no, part_no) < (VALUES(claim_no), VALUES(part_no)), VALUES(${column}), ${column})`,
-        )
-        .join(", ")}`,
+    onConflictSetIfNewer: (name, _key, columns) => {
+      const old = table(name);
+      const newer = `(${old}.claim_no, ${old}.part_no) < (VALUES(claim_no), VALUES(part_no))`;
+      const guarded = columns.filter((column) => column !== "claim_no" && column !== "part_no");
+      return `ON DUPLICATE KEY UPDATE ${[...guarded, "part_no", "claim_no"]
+        .map((column) => `${column} = IF(${newer}, VALUES(${column}), ${old}.${column})`)
+        .join(", ")}`;
+    },
     classify,
     // DDL commits by itself here, so a lock of the session, not of the transaction.
     lockMigrations: () => [`SELECT GET_LOCK('${tablePrefix}migrate', 60) AS locked`],
@@ -103,7 +104,9 @@ function createTable(table: string, tablePrefix: string, definition: TableDefini
       ...columns,
       `PRIMARY KEY (${list(definition.primaryKey)})`,
       ...indexes,
-    ].join(",\n  ")}\n) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC`,
+    ].join(
+      ",\n  ",
+    )}\n) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC`,
   ];
 }
 
@@ -148,7 +151,8 @@ function classify(error: unknown): ErrorCategory {
       return "data";
   }
   // mysql2 reports a query on a connection that is already closed as a plain Error.
-  return error instanceof Error && /closed state|Connection lost|connection is in closed/i.test(error.message)
+  return error instanceof Error &&
+    /closed state|Connection lost|connection is in closed/i.test(error.message)
     ? "disconnected"
     : "other";
 }

@@ -35,6 +35,7 @@ export function postgresDialect(schema: string): Dialect {
     drivenJoin: "JOIN",
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
+    lockSkippingOf: (alias) => `FOR UPDATE OF ${alias} SKIP LOCKED`,
     byteLength: (expression) => `octet_length(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)} AS old`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>
@@ -42,7 +43,7 @@ export function postgresDialect(schema: string): Dialect {
         .map(([column, expression]) => `${column} = ${expression}`)
         .join(", ")} FROM ${rows} WHERE ${on}`,
     onConflictKeep: () => "ON CONFLICT DO NOTHING",
-    onConflictSetIfNewer: (key, columns) =>
+    onConflictSetIfNewer: (_table, key, columns) =>
       `ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns
         .map((column) => `${column} = excluded.${column}`)
         .join(", ")} WHERE (old.claim_no, old.part_no) < (excluded.claim_no, excluded.part_no)`,
@@ -80,9 +81,10 @@ function createTable(table: string, definition: TableDefinition): string[] {
       .join(" "),
   );
   return [
-    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[...columns, `PRIMARY KEY (${definition.primaryKey.join(", ")})`].join(
-      ",\n  ",
-    )}\n)`,
+    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[
+      ...columns,
+      `PRIMARY KEY (${definition.primaryKey.join(", ")})`,
+    ].join(",\n  ")}\n)`,
     ...(definition.indexes ?? []).map(
       (index) =>
         `CREATE ${index.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${index.name} ON ${table} (${index.columns.join(", ")})${
@@ -93,14 +95,26 @@ function createTable(table: string, definition: TableDefinition): string[] {
 }
 
 /** Socket errors carry no SQLSTATE. */
-const socketCodes = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EHOSTUNREACH", "EAI_AGAIN", "ENOENT"]);
+const socketCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EHOSTUNREACH",
+  "EAI_AGAIN",
+  "ENOENT",
+]);
 
 function classify(error: unknown): ErrorCategory {
   const code =
     typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   if (typeof code !== "string") {
     // pg reports a connection that ended under a query as a plain Error.
-    return error instanceof Error && /^(Connection terminated|Client has encountered a connection error|Client was closed)/.test(error.message)
+    return error instanceof Error &&
+      /^(Connection terminated|Client has encountered a connection error|Client was closed)/.test(
+        error.message,
+      )
       ? "disconnected"
       : "other";
   }

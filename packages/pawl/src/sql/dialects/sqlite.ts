@@ -24,6 +24,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
     drivenJoin: "CROSS JOIN",
     lock: "",
     lockSkipping: "",
+    lockSkippingOf: () => "",
     byteLength: (expression) => `length(CAST(${expression} AS BLOB))`,
     insertInto: (name) => `INSERT INTO ${table(name)} AS old`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>
@@ -32,7 +33,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
         .join(", ")} FROM ${rows} WHERE ${on}`,
     // "WHERE true" ends the SELECT, so that SQLite does not read ON as a join condition.
     onConflictKeep: () => "WHERE true ON CONFLICT DO NOTHING",
-    onConflictSetIfNewer: (key, columns) =>
+    onConflictSetIfNewer: (_table, key, columns) =>
       `WHERE true ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns
         .map((column) => `${column} = excluded.${column}`)
         .join(", ")} WHERE (old.claim_no, old.part_no) < (excluded.claim_no, excluded.part_no)`,
@@ -56,9 +57,10 @@ function createTable(table: string, tablePrefix: string, definition: TableDefini
       .join(" "),
   );
   return [
-    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[...columns, `PRIMARY KEY (${definition.primaryKey.join(", ")})`].join(
-      ",\n  ",
-    )}\n) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[
+      ...columns,
+      `PRIMARY KEY (${definition.primaryKey.join(", ")})`,
+    ].join(",\n  ")}\n) WITHOUT ROWID`,
     ...(definition.indexes ?? []).map(
       (index) =>
         `CREATE ${index.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${tablePrefix}${index.name} ON ${table} (${index.columns.join(

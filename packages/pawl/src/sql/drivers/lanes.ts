@@ -45,7 +45,11 @@ export class Lanes<C extends Connection> {
 
   async #connection(): Promise<C> {
     if (this.#closed) throw new Error("the store is closed");
-    for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+    for (
+      let connection = this.#idle.pop();
+      connection !== undefined;
+      connection = this.#idle.pop()
+    ) {
       if (!connection.broken) return connection;
       connection.close();
     }

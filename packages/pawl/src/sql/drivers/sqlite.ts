@@ -162,6 +162,9 @@ function openOwn(handle: SqliteHandle, synchronous: SqliteSynchronous): SqliteHa
 
 /** Empty for a database in memory. */
 function fileOf(handle: SqliteHandle): string {
-  const databases = handle.prepare("PRAGMA database_list").all() as { name: string; file: string }[];
+  const databases = handle.prepare("PRAGMA database_list").all() as {
+    name: string;
+    file: string;
+  }[];
   return databases.find(({ name }) => name === "main")?.file ?? "";
 }

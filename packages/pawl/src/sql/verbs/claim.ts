@@ -128,7 +128,7 @@ function inSteps(sql: Sql): Claim {
     `SELECT ${wanted}
      FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t
        ON t.owner = r.id AND t.queue = :queue AND t.handler = :handler
-     LIMIT :limit ${lockSkipping}`,
+     LIMIT :limit ${sql.dialect.lockSkippingOf("t")}`,
   );
   const dueIn = dueByLanes(sql, wanted);
   const picked = sql.rows("picked", "p", { tid: "key" });
@@ -147,7 +147,13 @@ function inSteps(sql: Sql): Claim {
   );
   const stop = sql.prepare(
     "claim.stop",
-    sql.dialect.updateFrom({ table: "ticket", alias: "t", rows: picked, on: "t.tid = p.tid", set: paused }),
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: picked,
+      on: "t.tid = p.tid",
+      set: paused,
+    }),
   );
   const read = sql.prepare(
     "claim.read",
@@ -182,7 +188,13 @@ function inSteps(sql: Sql): Claim {
       const resuming = yield* dueIn(request.lanes, RESUMING, now, lowWater, limit);
       const old = [...takenOver, ...resuming];
       const reserved = Math.min(request.reservedForNew, limit);
-      const fresh = yield* dueIn(request.lanes, NEW, now, lowWater, Math.max(limit - old.length, reserved));
+      const fresh = yield* dueIn(
+        request.lanes,
+        NEW,
+        now,
+        lowWater,
+        Math.max(limit - old.length, reserved),
+      );
       const rows = pick(old, fresh, limit, reserved);
       if (rows.length === 0) return { answer: { kind: "ok", now, claimed: [] }, oldestDue: null };
 

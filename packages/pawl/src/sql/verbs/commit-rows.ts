@@ -79,7 +79,12 @@ export function rowsOf(parts: readonly Part[]): CommitRows {
       })),
     ),
     consumed: parts.flatMap((part) =>
-      part.consumed.map(({ number, ord }) => ({ iid: part.iid, run_no: part.runNumber, number, ord })),
+      part.consumed.map(({ number, ord }) => ({
+        iid: part.iid,
+        run_no: part.runNumber,
+        number,
+        ord,
+      })),
     ),
     spawns: parts.flatMap((part) =>
       part.spawns.map((spawn) => ({

@@ -74,7 +74,7 @@ function inOneStatement(sql: Sql, events: EventReader, missing: MissingParts): C
     ${sql.dialect.insertInto("step")} (${stepColumns})
     SELECT ${stepValues("clock.now")} FROM ${sql.rows("steps", "s", columns.steps)}
       JOIN fresh AS p ON p.iid = s.iid CROSS JOIN clock
-    ${sql.dialect.onConflictSetIfNewer(stepKey, stepChanges)})`;
+    ${sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges)})`;
   const endTurns = [
     `wrote_tickets AS (
        UPDATE ${ticket} AS t SET ${Object.entries(ticketChanges("clock.now"))
@@ -125,7 +125,7 @@ function inOneStatement(sql: Sql, events: EventReader, missing: MissingParts): C
        locked AS MATERIALIZED (
          SELECT p.*, t.state, t.pause_requested, t.event_count, t.started_at, ${becomesSql} AS becomes
          FROM part AS p JOIN ${ticket} AS t ON t.tid = p.iid AND t.claim_no = p.claim_no
-         ORDER BY p.iid FOR UPDATE OF t SKIP LOCKED),
+         ${sql.dialect.lockSkippingOf("t")}),
        clock AS MATERIALIZED (SELECT :now AS now FROM (SELECT count(*) FROM locked) AS after_the_locks),
        fresh AS MATERIALIZED (SELECT * FROM locked WHERE state = 'leased'),
        ${writes.join(",\n")}
@@ -136,10 +136,15 @@ function inOneStatement(sql: Sql, events: EventReader, missing: MissingParts): C
   const turn = prepare("turn", [insertSteps, ...endTurns]);
   const full = prepare("full", [insertSteps, ...endTurns, ...extras]);
   const textFor = (parts: readonly Part[], rows: CommitRows): Statement => {
-    if (rows.attempts.length + rows.spawns.length + rows.deliveries.length + rows.outbox.length > 0) {
+    if (
+      rows.attempts.length + rows.spawns.length + rows.deliveries.length + rows.outbox.length >
+      0
+    ) {
       return full;
     }
-    const ends = parts.some((part) => part.next.kind !== "continue" || part.takeovers !== undefined);
+    const ends = parts.some(
+      (part) => part.next.kind !== "continue" || part.takeovers !== undefined,
+    );
     return ends || rows.consumed.length > 0 ? turn : progress;
   };
   return {
@@ -159,13 +164,13 @@ function inSteps(sql: Sql, events: EventReader, missing: MissingParts): Commit {
     `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes
      FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.drivenJoin} ${ticket} AS t
        ON t.tid = p.iid AND t.claim_no = p.claim_no
-     ${sql.dialect.lockSkipping}`,
+     ${sql.dialect.lockSkippingOf("t")}`,
   );
   const insertSteps = sql.prepare(
     "commit.steps",
     `${sql.dialect.insertInto("step")} (${stepColumns})
      SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)}
-     ${sql.dialect.onConflictSetIfNewer(stepKey, stepChanges)}`,
+     ${sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges)}`,
   );
   const insertAttempts = sql.prepare(
     "commit.attempts",
@@ -244,7 +249,9 @@ function inSteps(sql: Sql, events: EventReader, missing: MissingParts): Commit {
   );
 
   function* spawn(rows: CommitRows["spawns"], at: number): Script<void> {
-    const existing = new Set((yield existingSpawns.with({ spawns: rows })).map((row) => text(row, "iid")));
+    const existing = new Set(
+      (yield existingSpawns.with({ spawns: rows })).map((row) => text(row, "iid")),
+    );
     const spawns = rows.filter((row) => !existing.has(String(row["iid"])));
     if (spawns.length === 0) return;
     yield insertInstances.with({ spawns, at });
@@ -343,7 +350,13 @@ function* answer(
     if (row === undefined) {
       const fate = fates.get(part.iid) ?? "lost";
       if (typeof fate === "string") return { kind: fate };
-      return { kind: "ok", now: fate.finishedAt, state: "finished", pauseRequested: false, events: [] };
+      return {
+        kind: "ok",
+        now: fate.finishedAt,
+        state: "finished",
+        pauseRequested: false,
+        events: [],
+      };
     }
     return {
       kind: "ok",
@@ -358,6 +371,9 @@ function* answer(
 /** A ticket that was not leased had taken this part already: it says where that left it. */
 function stateOf(row: Row | undefined): "leased" | "parked" | "paused" | "finished" | undefined {
   if (row === undefined) return undefined;
-  const state = text(row, "state") === "leased" ? (text(row, "becomes") as Becomes) : text(row, "state");
-  return state === "waiting" || state === "queued" ? "parked" : (state as "leased" | "paused" | "finished");
+  const state =
+    text(row, "state") === "leased" ? (text(row, "becomes") as Becomes) : text(row, "state");
+  return state === "waiting" || state === "queued"
+    ? "parked"
+    : (state as "leased" | "paused" | "finished");
 }

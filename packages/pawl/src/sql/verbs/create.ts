@@ -77,7 +77,10 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
 
 function inSteps(sql: Sql, existing: Statement): Create {
   const now = sql.prepare("create.now", "SELECT :now AS now, 0 AS alive");
-  const nowAndAlive = sql.prepare("create.alive", `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive`);
+  const nowAndAlive = sql.prepare(
+    "create.alive",
+    `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive`,
+  );
   const insertInstances = sql.prepare(
     "create.instances",
     `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
@@ -95,7 +98,10 @@ function inSteps(sql: Sql, existing: Statement): Create {
   const leased = insertTickets(true);
 
   /** Someone else's insert of the same id can win between the look and ours: then row by row. */
-  function* insertWhatIsFree(items: readonly NewInstance[], at: number): Script<readonly NewInstance[]> {
+  function* insertWhatIsFree(
+    items: readonly NewInstance[],
+    at: number,
+  ): Script<readonly NewInstance[]> {
     if (yield* attempt(items, at)) return items;
     const kept: NewInstance[] = [];
     for (const item of items) if (yield* attempt([item], at)) kept.push(item);

@@ -18,7 +18,11 @@ export function eventReader(sql: Sql): EventReader {
     const found = new Map<string, EventRecord[]>();
     if (runs.length === 0) return found;
     const rows = yield read.with({
-      runs: runs.map((run) => ({ iid: run.iid, run_no: run.runNumber, seen_events: run.seenEvents })),
+      runs: runs.map((run) => ({
+        iid: run.iid,
+        run_no: run.runNumber,
+        seen_events: run.seenEvents,
+      })),
     });
     for (const row of rows) {
       const iid = text(row, "iid");

@@ -66,7 +66,11 @@ function inOneStatement(sql: Sql): SendEvent {
       });
       if (row !== undefined) {
         if (int(row, "added") === 0) return { kind: "duplicate" };
-        return { kind: "accepted", woken: int(row, "woken") === 1, owner: textOrNull(row, "owner") };
+        return {
+          kind: "accepted",
+          woken: int(row, "woken") === 1,
+          owner: textOrNull(row, "owner"),
+        };
       }
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
       return refusal(found);
@@ -110,11 +114,21 @@ function inSteps(sql: Sql): SendEvent {
         const [ended] = yield instance.with({ workflow: target.workflow, id: target.id });
         return refusal(ended);
       }
-      const [clock] = yield time.with({ iid, run_no: int(ticket, "run_no"), event_id: event.eventId });
+      const [clock] = yield time.with({
+        iid,
+        run_no: int(ticket, "run_no"),
+        event_id: event.eventId,
+      });
       if (intOrNull(clock as Row, "known") !== null) return { kind: "duplicate" };
       const at = int(clock as Row, "now");
       const woken = int(ticket, "woken");
-      yield add.with({ iid, at, event_id: event.eventId, type: event.type, payload: event.payload });
+      yield add.with({
+        iid,
+        at,
+        event_id: event.eventId,
+        type: event.type,
+        payload: event.payload,
+      });
       yield count.with({ iid, at, woken });
       return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner") };
     },
@@ -162,7 +176,7 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
     "inbox.lock",
     `SELECT t.tid, t.run_no, t.event_count, t.seen_at, t.state, t.wait_mask
      FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
-     ${sql.dialect.name === "postgres" ? "ORDER BY t.tid FOR UPDATE OF t SKIP LOCKED" : sql.dialect.lockSkipping}`,
+     ${sql.dialect.lockSkippingOf("t")}`,
   );
   const busy = sql.prepare(
     "inbox.busy",
@@ -218,7 +232,9 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
       const tickets = new Map((yield lock.with({ runs })).map((row) => [text(row, "tid"), row]));
       const unlocked = runs.filter(({ iid }) => !tickets.has(iid));
       const held = new Set(
-        unlocked.length === 0 ? [] : (yield busy.with({ runs: unlocked })).map((row) => text(row, "tid")),
+        unlocked.length === 0
+          ? []
+          : (yield busy.with({ runs: unlocked })).map((row) => text(row, "tid")),
       );
       // What is left of a run that ended or was restarted has nowhere to go.
       const taken = rows.filter((row) => !held.has(text(row, "iid")));
@@ -227,7 +243,8 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
         return ticket !== undefined && int(ticket, "run_no") === int(row, "run_no");
       });
       if (live.length > 0) yield* number(live, tickets);
-      if (taken.length > 0) yield remove.with({ taken: taken.map((row) => ({ id: text(row, "id") })) });
+      if (taken.length > 0)
+        yield remove.with({ taken: taken.map((row) => ({ id: text(row, "id") })) });
       return taken.length;
     },
   };

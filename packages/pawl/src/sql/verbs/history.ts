@@ -67,7 +67,10 @@ export function historyVerb(sql: Sql): History {
       if (row === undefined) return null;
       const iid = text(row, "iid");
       const past = yield pastRuns.with({ iid, limit: RUNS_LISTED - 1 });
-      const runs = [toRun(row, statusOf(row)), ...past.map((run) => toRun(run, text(run, "status") as InstanceStatusName))];
+      const runs = [
+        toRun(row, statusOf(row)),
+        ...past.map((run) => toRun(run, text(run, "status") as InstanceStatusName)),
+      ];
       const runNumber = query.runNumber ?? int(row, "run_no");
 
       const about = JSON.stringify(["history", target.workflow, target.id, runNumber, query.order]);
@@ -89,11 +92,18 @@ export function historyVerb(sql: Sql): History {
         }
         const step = toStep(entry.row);
         end = { ...end, step: step.ord };
-        const log = step.attempts > 1 ? yield attempts.with({ iid, run_no: runNumber, ord: step.ord }) : [];
+        const log =
+          step.attempts > 1 ? yield attempts.with({ iid, run_no: runNumber, ord: step.ord }) : [];
         items.push({ kind: "step", step, attempts: log.map(toAttempt).toReversed() });
       }
       return merged.length > page.length
-        ? { runNumber, runs, items, hasNextPage: true, cursor: encodeCursor(about, [end.step, end.event]) }
+        ? {
+            runNumber,
+            runs,
+            items,
+            hasNextPage: true,
+            cursor: encodeCursor(about, [end.step, end.event]),
+          }
         : { runNumber, runs, items, hasNextPage: false };
     },
   };

@@ -110,7 +110,11 @@ export function listVerb(sql: Sql): List {
     let from = start;
     let end: Position | null = null;
     for (let n = 0; n < MAX_WINDOWS && matching.length <= query.pageSize; n++) {
-      const rows = yield live[query.order].with({ workflow: query.workflow, limit: WINDOW, ...from });
+      const rows = yield live[query.order].with({
+        workflow: query.workflow,
+        limit: WINDOW,
+        ...from,
+      });
       const window = inOrder(rows, query.order);
       matching.push(...window.filter((row) => statusOf(row) === status).map(toPosition));
       const last = window.at(-1);
@@ -120,7 +124,8 @@ export function listVerb(sql: Sql): List {
     }
     const page = matching.slice(0, query.pageSize);
     if (matching.length > page.length) end = page.at(-1) ?? null;
-    const rows = page.length === 0 ? [] : yield byIid.with({ keys: page.map(({ iid }) => ({ iid })) });
+    const rows =
+      page.length === 0 ? [] : yield byIid.with({ keys: page.map(({ iid }) => ({ iid })) });
     const found = inOrder(rows, query.order).map(toInstance);
     return { items: found, end };
   }
@@ -148,7 +153,9 @@ function cut(rows: readonly InstanceRecord[], pageSize: number): Found {
 
 function startOf(query: ListQuery, about: string): Position {
   if (query.cursor === undefined) {
-    return query.order === "oldest" ? { at: -1, iid: "" } : { at: Number.MAX_SAFE_INTEGER, iid: "" };
+    return query.order === "oldest"
+      ? { at: -1, iid: "" }
+      : { at: Number.MAX_SAFE_INTEGER, iid: "" };
   }
   const [at, iid] = decodeCursor(query.cursor, about, ["integer", "string"]);
   return { at: at as number, iid: iid as string };

@@ -57,7 +57,12 @@ export function loadVerb(sql: Sql): Load {
       for (const group of grouped(requests, sizes)) {
         const [only] = group;
         const size = only === undefined ? undefined : sizes.get(only.iid);
-        if (only !== undefined && group.length === 1 && size !== undefined && size.bytes > PAGE_BYTES) {
+        if (
+          only !== undefined &&
+          group.length === 1 &&
+          size !== undefined &&
+          size.bytes > PAGE_BYTES
+        ) {
           yield* loadInPages(only, size, found);
         } else {
           sort(yield everything.with({ runs: group.map(toRow) }), found);
@@ -104,7 +109,10 @@ export function loadVerb(sql: Sql): Load {
 type Size = { readonly bytes: number; readonly steps: number };
 type Found = { params: string | null; steps: StepRecord[]; events: EventRecord[] };
 
-function grouped(requests: readonly LoadRequest[], sizes: ReadonlyMap<string, Size>): LoadRequest[][] {
+function grouped(
+  requests: readonly LoadRequest[],
+  sizes: ReadonlyMap<string, Size>,
+): LoadRequest[][] {
   const groups: LoadRequest[][] = [];
   let room = 0;
   for (const request of requests) {

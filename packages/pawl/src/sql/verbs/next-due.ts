@@ -28,9 +28,13 @@ export function nextDueVerb(sql: Sql): NextDue {
       const [now] = yield ready.with();
       if (now !== undefined && int(now, "ready") === 1) return 0;
       if (lanes.length === 0) return null;
-      const rows = yield read.with({ lanes: lanes.map(({ queue, handler }) => ({ queue, handler })) });
+      const rows = yield read.with({
+        lanes: lanes.map(({ queue, handler }) => ({ queue, handler })),
+      });
       const waits = rows.flatMap((row) => {
-        const due = [intOrNull(row, "resuming"), intOrNull(row, "fresh")].filter((at) => at !== null);
+        const due = [intOrNull(row, "resuming"), intOrNull(row, "fresh")].filter(
+          (at) => at !== null,
+        );
         return due.map((at) => Math.max(0, at - (intOrNull(row, "now") ?? 0)));
       });
       return waits.length === 0 ? null : Math.min(...waits);

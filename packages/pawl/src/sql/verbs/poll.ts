@@ -13,7 +13,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
     `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
      FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
        ON t.tid = r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'
-     ${sql.dialect.name === "postgres" ? "ORDER BY t.tid FOR UPDATE OF t SKIP LOCKED" : sql.dialect.lockSkipping}`,
+     ${sql.dialect.lockSkippingOf("t")}`,
   );
   const look = sql.prepare(
     "poll.look",
@@ -34,7 +34,9 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
     transaction: true,
     *script(requests): Script<PollAnswer[]> {
       const rows = requests.map(({ iid, claimNumber }) => ({ iid, claim_no: claimNumber }));
-      const locked = new Map((yield lock.with({ runs: rows })).map((row) => [text(row, "tid"), row]));
+      const locked = new Map(
+        (yield lock.with({ runs: rows })).map((row) => [text(row, "tid"), row]),
+      );
       const seen = [...locked.values()].map((row) => ({
         iid: text(row, "tid"),
         at: Math.max(int(row, "now"), int(row, "seen_at")),
@@ -43,7 +45,9 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
       const seenAt = new Map(seen.map(({ iid, at }) => [iid, at]));
       const absent = rows.filter(({ iid }) => !locked.has(iid));
       const busy = new Set(
-        absent.length === 0 ? [] : (yield held.with({ runs: absent })).map((row) => text(row, "tid")),
+        absent.length === 0
+          ? []
+          : (yield held.with({ runs: absent })).map((row) => text(row, "tid")),
       );
       const unseen = yield* events(
         requests.filter(({ iid, seenEvents }) => {

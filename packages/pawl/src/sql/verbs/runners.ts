@@ -69,8 +69,7 @@ export function runnerVerbs(sql: Sql): Runners {
 
 /** Writes the runner's row and nothing else: heartbeats that touch tickets deadlock with commits. */
 function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
-  const owned =
-    "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count, t.wake_at";
+  const owned = "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count, t.wake_at";
   if (sql.dialect.name === "postgres") {
     const beat = sql.prepare(
       "runner.heartbeat",

@@ -23,6 +23,7 @@ import {
   failWith,
   type Leased,
   leased,
+  laneOf,
   leaseMs,
   loadOne,
   parkFor,
@@ -53,6 +54,10 @@ const fences: Readonly<Record<string, (world: StillWorld, run: Leased) => Promis
   "a release and another claim": async ({ store }, run) => {
     await commitOk(store, aPart(run, { next: release() }));
     await claimOne(store, run, run.runner);
+  },
+  "an end and a restart": async ({ store }, run) => {
+    await commitOk(store, aPart(run, { next: complete() }));
+    await store.restart(targetOf(run), "restart");
   },
   "a restart and another claim": async ({ store }, run) => {
     await store.restart(targetOf(run), "restart");
@@ -256,6 +261,41 @@ export const commitCases: readonly ConformanceCase[] = [
     },
   ),
 
+  stillTime("two parts of a batch may spawn the same id, and the first wins", async ({ store }) => {
+    const runs = [await leased(store), await leased(store)];
+    const children = runs.map((_, i) => anInstance({ workflow: "child", id: "c", params: `${i}` }));
+    const answers = await store.commit(
+      runs.map((run, i) => aPart(run, { steps: [aStep(1)], spawns: [children[i]!] })),
+    );
+    equal(
+      answers.map(({ kind }) => kind),
+      ["ok", "ok"],
+      "the answers",
+    );
+    equal((await store.get(targetOf(children[0]!)))?.params, "0", "the child");
+    equal(
+      (await claim(store, await aRunner(store), { lanes: [laneOf(children[0]!)] })).length,
+      1,
+      "tickets",
+    );
+  }),
+
+  realTime("spawns of the same ids from many connections apply once", async ({ db }) => {
+    const stores = await storesOn(db, 3);
+    for (let round = 0; round < 8; round++) {
+      const ids = Array.from({ length: 6 }, (_, i) => `child-${round}-${i}`);
+      const work = stores.map((store, i) => async () => {
+        const run = await leased(store, { workflow: `parent-${round}-${i}` });
+        const order = i % 2 === 0 ? ids : ids.toReversed();
+        const spawns = order.map((id) => anInstance({ workflow: "child", id }));
+        return commitOk(store, aPart(run, { steps: [aStep(1)], spawns }));
+      });
+      await atOnce(work, "spawns");
+    }
+    const lanes = [laneOf({ workflow: "child" })];
+    equal((await claim(db.store, await aRunner(db.store), { lanes })).length, 48, "children");
+  }),
+
   stillTime("a delivery reaches and wakes the run it is for", async ({ store }) => {
     const parent = await waiting(store, { workflow: "parent", types: ["child-done"] });
     const run = await leased(store);
@@ -268,6 +308,33 @@ export const commitCases: readonly ConformanceCase[] = [
       "the event",
     );
     equal(await dueIn(store, parent), 0, "due");
+  }),
+
+  stillTime("deliveries keep the order in which they were given", async ({ store }) => {
+    const target = await create(store, { workflow: "target" });
+    const run = await leased(store);
+    const ids = ["m", "z", "a", "Z", "0"];
+    const deliveries = ids.map((eventId) => aDelivery(target.iid, { eventId, payload: eventId }));
+    await commitOk(store, aPart(run, { deliveries: deliveries.slice(0, 3) }));
+    await commitOk(store, aPart(run, { partNumber: 2, deliveries: deliveries.slice(3) }));
+    while ((await store.moveInbox(2)) > 0);
+    equal(
+      (await eventsOf(store, target)).map(({ payload }) => payload),
+      ids,
+      "events",
+    );
+  }),
+
+  stillTime("one event id may be delivered to many runs", async ({ store }) => {
+    const targets = [
+      await create(store, { workflow: "a" }),
+      await create(store, { workflow: "b" }),
+    ];
+    const run = await leased(store);
+    const deliveries = targets.map(({ iid }) => aDelivery(iid, { eventId: "same" }));
+    await commitOk(store, aPart(run, { deliveries }));
+    while ((await store.moveInbox(10)) > 0);
+    for (const target of targets) equal((await eventsOf(store, target)).length, 1, "events");
   }),
 
   stillTime("a delivery to a run that was replaced goes nowhere", async ({ store }) => {
@@ -435,6 +502,14 @@ export const commitCases: readonly ConformanceCase[] = [
     equal(await dueIn(store, run), null, "due while paused");
   }),
 
+  stillTime("a park with an event and a pause before it does not wait", async ({ store }) => {
+    const run = await leased(store);
+    await send(store, run);
+    await store.pause(targetOf(run));
+    const { state } = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
+    ok(state === "paused" || state === "leased", `paused, or going on with the event: ${state}`);
+  }),
+
   stillTime("a release pauses instead if that was asked for", async ({ store }) => {
     const run = await leased(store);
     await store.pause(targetOf(run));
@@ -505,11 +580,22 @@ export const commitCases: readonly ConformanceCase[] = [
     }),
   ),
 
+  stillTime("a part after the end writes nothing", async ({ store }) => {
+    const run = await leased(store);
+    await commitOk(store, aPart(run, { next: complete('"out"') }));
+    const before = await store.get(targetOf(run));
+    for (const next of [{ kind: "continue" } as const, parkFor(["x"]), failWith()]) {
+      await commit(store, aPart(run, { partNumber: 2, steps: [aStep(1)], next }));
+    }
+    equal(await store.get(targetOf(run)), before, "the instance");
+    equal(await stepsOf(store, run), [], "steps");
+    equal(await dueIn(store, run), null, "due");
+  }),
+
   stillTime("a part for a run that does not exist is lost", async ({ store }) => {
     const run = await leased(store);
     const nowhere = aPart({ ...run, iid: anInstance().iid });
     equal(await commit(store, nowhere), lost, "an unknown iid");
-    equal(await commit(store, aPart({ ...run, runNumber: 2 })), lost, "an unknown run");
     equal(await commit(store, aPart({ ...run, claimNumber: 2 })), lost, "a claim of the future");
   }),
 
@@ -587,6 +673,7 @@ export const commitCases: readonly ConformanceCase[] = [
     const steps = hostileTexts.map((text, i) =>
       aStep(i + 1, {
         name: `${i} ${text.trim()}`,
+        attempts: 2,
         result: text,
         error: text,
         waitKey: text.trim(),

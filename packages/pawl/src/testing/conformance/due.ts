@@ -1,5 +1,14 @@
 import { equal } from "./assert.js";
-import { create, dueIn, finished, laneOf, leased, targetOf, waiting } from "./build.js";
+import {
+  create,
+  dueIn,
+  finished,
+  laneOf,
+  leased,
+  letRunnersDie,
+  targetOf,
+  waiting,
+} from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
 
@@ -50,6 +59,14 @@ export const dueCases: readonly ConformanceCase[] = [
     await store.terminate(targetOf(ended), "t");
     clock.advance(1_000);
     equal(await dueIn(store, paused), null, "due");
+  }),
+
+  stillTime("a dead runner's runs are due at once in their own lanes only", async (world) => {
+    const run = await leased(world.store);
+    await letRunnersDie(world);
+    equal(await dueIn(world.store, run), 0, "in its lane");
+    equal(await dueIn(world.store, { workflow: "other" }), null, "in another lane");
+    equal(await world.store.nextDueInMs([]), null, "in no lane");
   }),
 
   stillTime("a wait of a year is due in a year", async ({ store }) => {

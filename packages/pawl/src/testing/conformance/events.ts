@@ -128,6 +128,18 @@ export const eventCases: readonly ConformanceCase[] = [
     equal((await eventsOf(store, run)).length, lookalikes.length, "events");
   }),
 
+  stillTime(
+    "event ids of the greatest length are kept to their last character",
+    async ({ store }) => {
+      const run = await create(store);
+      const ids = ["a", "b", "é", "😀"].map((end) => `${"😀".repeat(99)}${end}`);
+      for (const eventId of ids) await send(store, run, anEvent("t".repeat(100), { eventId }));
+      equal((await eventsOf(store, run)).length, 4, "events");
+      const again = anEvent("t", { eventId: ids[3]! });
+      equal(await store.sendEvent(targetOf(run), again), { kind: "duplicate" }, "sent again");
+    },
+  ),
+
   stillTime("event types come back exactly as they went in", async ({ store }) => {
     const run = await create(store);
     for (const type of lookalikes) await send(store, run, anEvent(type));

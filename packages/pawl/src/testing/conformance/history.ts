@@ -4,6 +4,7 @@ import {
   aPart,
   aRunningStep,
   aStep,
+  aWait,
   allPages,
   anAttempt,
   anEvent,
@@ -58,11 +59,8 @@ export const historyCases: readonly ConformanceCase[] = [
     const query: HistoryQuery = { order: "oldest", pageSize: 5 };
     equal(await store.history({ workflow: "order", id: "unknown" }, query), null, "unknown id");
     equal(await store.history({ workflow: "other", id: run.id }, query), null, "other workflow");
-    equal(
-      await store.history(targetOf(run), { ...query, runNumber: 2 }),
-      null,
-      "a run that there was not",
-    );
+    const future = await store.history(targetOf(run), { ...query, runNumber: 2 });
+    equal(future?.items ?? [], [], "entries of a run that there was not");
   }),
 
   stillTime("the history of a new run is empty and names the run", async ({ store }) => {
@@ -166,6 +164,25 @@ export const historyCases: readonly ConformanceCase[] = [
       Array.from({ length: 4 }, () => [1, 2]),
       "the attempts of each step",
     );
+  }),
+
+  stillTime("a step that waits for its first retry shows why", async ({ store }) => {
+    const run = await leased(store);
+    const steps = [aWait(1, { inMs: 1_000 }, { type: "do", attempts: 1 })];
+    const attempts = [anAttempt(1, 1, { error: '"why"' })];
+    await commitOk(store, aPart(run, { steps, attempts }));
+    const [entry] = await entriesOf(store, run);
+    equal(
+      entry?.kind === "step" ? entry.attempts.map(({ n, error }) => [n, error]) : [],
+      [[1, '"why"']],
+      "the attempts",
+    );
+  }),
+
+  stillTime("a cursor goes on also for the longest names", async ({ store }) => {
+    const run = await leased(store, { workflow: "😀".repeat(64), id: "i".repeat(100) });
+    for (let i = 0; i < 3; i++) await send(store, run);
+    equal((await pagesOf(store, run, { pageSize: 1 })).length, 3, "pages");
   }),
 
   stillTime("history of an earlier run is paged like that of the current one", async (world) => {

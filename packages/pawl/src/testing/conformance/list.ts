@@ -54,7 +54,7 @@ export function damagedCursors(cursor: string): string[] {
     cursor.slice(0, -1),
     cursor.slice(1),
     `${cursor}${cursor}`,
-    `${cursor.slice(0, middle)}`,
+    cursor.slice(0, middle),
     `${cursor.slice(0, middle)}${other.repeat(8)}${cursor.slice(middle + 8)}`,
   ];
 }
@@ -95,7 +95,9 @@ export const listCases: readonly ConformanceCase[] = [
 
   stillTime("a list can be filtered by each status", async ({ store }) => {
     const made = new Map<InstanceStatusName, string[]>();
-    for (const state of [...states, ...states]) {
+    // Queued ones last: the others are claimed on their way.
+    const others = states.filter((state) => state !== "queued");
+    for (const state of [...others, ...others, "queued", "queued"] as const) {
       const { iid } = await inState(store, state);
       made.set(state, [...(made.get(state) ?? []), iid]);
     }
@@ -124,6 +126,21 @@ export const listCases: readonly ConformanceCase[] = [
       iids.toReversed(),
       "newest first",
     );
+  }),
+
+  stillTime("a list goes by the database's time, not by ids", async ({ store, clock }) => {
+    // Ids are made by processes, whose clocks may be an hour off.
+    const ids = someInstances(6).map(({ iid }) => iid);
+    const shuffled = [3, 0, 5, 1, 4, 2].map((i) => ids[i]!);
+    for (const iid of shuffled) {
+      await create(store, { iid });
+      clock.advance(1);
+    }
+    for (const pageSize of [2, 10]) {
+      equal(iidsOf((await pagesOf(store, { pageSize })).flat()), shuffled, "oldest first");
+      const newest = (await pagesOf(store, { pageSize, order: "newest" })).flat();
+      equal(iidsOf(newest), shuffled.toReversed(), "newest first");
+    }
   }),
 
   stillTime("pages are full up to the last, which has no next", async ({ store }) => {
@@ -200,6 +217,13 @@ export const listCases: readonly ConformanceCase[] = [
       await refused(store.list({ ...query, cursor: bad }), "INVALID_CURSOR", `cursor ${bad}`);
     }
     equal((await store.list({ ...query, cursor: real })).items.length, 1, "the real one");
+  }),
+
+  stillTime("a cursor goes on also for the longest names", async ({ store }) => {
+    const workflow = "😀".repeat(64);
+    await store.create(someInstances(3, { workflow }));
+    const pages = await pagesOf(store, { workflow, status: "queued", pageSize: 1 });
+    equal(pages.length, 3, "pages");
   }),
 
   stillTime("a cursor of another query is refused", async ({ store }) => {

@@ -73,7 +73,7 @@ export const timeCases: readonly ConformanceCase[] = [
     const { now } = await commitOk(
       store,
       aPart(run, {
-        steps: [aStep(1, { tookMs: 1_234 }), aWait(2, { inMs: 86_400_000 })],
+        steps: [aStep(1, { tookMs: 1_234, attempts: 2 }), aWait(2, { inMs: 86_400_000 })],
         attempts: [anAttempt(1, 1, { tookMs: 777 })],
         next: parkUntil({ inMs: 86_400_000 }),
       }),

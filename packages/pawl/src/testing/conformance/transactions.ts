@@ -14,7 +14,6 @@ import {
   create,
   eventsOf,
   finished,
-  isDue,
   type Leased,
   leased,
   parkFor,
@@ -27,7 +26,7 @@ import {
   unique,
   waiting,
 } from "./build.js";
-import { atOnce, inTime, whileOpen } from "./concurrency.js";
+import { atOnce, inTime, storesOn, whileOpen } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase, TestTransaction } from "./fixture.js";
 import { hostileTexts } from "./text.js";
 import { realTime, stillTime } from "./world.js";
@@ -179,6 +178,68 @@ export const transactionCases: readonly ConformanceCase[] = [
     },
   ),
 
+  realTime("ids next to those of an open transaction can be created", async ({ db, store }) => {
+    for (const id of ["b", "d", "f"]) await create(store, { id });
+    for (const tried of ["d", "dd"]) {
+      const transaction = await db.begin();
+      await store.create([anInstance({ id: tried })], { tx: transaction.tx });
+      const around = ["a", "c", "da", "de", "e", "g"].map((id) =>
+        anInstance({ id: `${id}-${tried}` }),
+      );
+      const answers = await whileOpen(db, transaction, "rollback", () => store.create(around));
+      equal(
+        answers.map(({ kind }) => kind),
+        Array(6).fill("created"),
+        "the answers",
+      );
+    }
+  }),
+
+  ...(["commit", "rollback"] as const).map((end) =>
+    realTime(`a create waits for a transaction with its id, to ${end}`, async ({ db, store }) => {
+      const [users, mine] = [anInstance({ id: "same" }), anInstance({ id: "same" })];
+      const transaction = await db.begin();
+      await store.create([users], { tx: transaction.tx });
+      const waiting = store.create([mine]);
+      await transaction[end]();
+      const [answer] = await inTime(waiting, "the create");
+      equal(answer?.kind, end === "commit" ? "duplicate" : "created", "the answer");
+      const expected = end === "commit" ? users.iid : mine.iid;
+      equal((await store.get(targetOf(mine)))?.iid, expected, "who has the id");
+    }),
+  ),
+
+  realTime("a commit does not wait for an id that an open transaction has taken", async (world) => {
+    const { db, store } = world;
+    const [spawning, other] = [await leased(store), await leased(store)];
+    const transaction = await db.begin();
+    const child = anInstance({ workflow: "child" });
+    await store.create([child], { tx: transaction.tx });
+    const spawns = [anInstance(targetOf(child))];
+    const parts = [
+      aPart(spawning, { steps: [aStep(1)], spawns }),
+      aPart(other, { steps: [aStep(1)] }),
+    ];
+    const answers = await whileOpen(db, transaction, "rollback", () => store.commit(parts));
+    equal(answers[1]?.kind, "ok", "its neighbour");
+    if (answers[0]?.kind === "busy") await commitOk(store, parts[0]!);
+    equal((await stepsOf(store, spawning)).length, 1, "steps");
+    equal(await statusOf(store, child), "queued", "the child");
+  }),
+
+  realTime("an id taken after a transaction began is a duplicate in it", async ({ db, store }) => {
+    if (db.oneWriter) return; // nobody else can write while the transaction is open
+    const [before, after] = [anInstance(), anInstance()];
+    const transaction = await db.begin();
+    await store.create([before], { tx: transaction.tx });
+    const taken = await create(store);
+    const [answer] = await store.create([anInstance(targetOf(taken))], { tx: transaction.tx });
+    equal(answer?.kind, "duplicate", "the answer");
+    equal((await store.create([after], { tx: transaction.tx }))[0]?.kind, "created", "after it");
+    await transaction.commit();
+    for (const run of [before, after]) equal(await statusOf(store, run), "queued", "the status");
+  }),
+
   realTime("a run can be claimed while open transactions name it", async ({ db, store }) => {
     for (const open of [openWithDuplicate, openWithEvent]) {
       const run = await create(store, { workflow: `named-${unique()}` });
@@ -309,6 +370,30 @@ export const transactionCases: readonly ConformanceCase[] = [
     );
   }),
 
+  stillTime("events keep their order when many move the inbox", async ({ db, store }) => {
+    const stores = await storesOn(db, 3);
+    const runs = [await create(store), await create(store)];
+    const payloads = Array.from({ length: 60 }, (_, i) => `${i}`);
+    await inTransaction(db, async (tx) => {
+      for (const payload of payloads) {
+        for (const run of runs)
+          await store.sendEvent(targetOf(run), anEvent("t", { payload }), { tx });
+      }
+    });
+    const move = (each: Store) => async () => {
+      for (let idle = 0; idle < 5;) if ((await each.moveInbox(5)) === 0) idle += 1;
+    };
+    await atOnce(stores.map(move), "three that move");
+    await moveAll(store);
+    for (const run of runs) {
+      equal(
+        (await eventsOf(store, run)).map(({ payload }) => payload),
+        payloads,
+        "events",
+      );
+    }
+  }),
+
   stillTime("moving the inbox takes no more than its limit", async ({ db, store }) => {
     const run = await create(store);
     await inTransaction(db, async (tx) => {
@@ -351,10 +436,9 @@ export const transactionCases: readonly ConformanceCase[] = [
     await inTransaction(db, async (tx) => {
       await store.sendEvent(targetOf(run), anEvent("paid"), { tx });
     });
-    equal(await isDue(store, run), false, "due before");
+    equal(await claim(store, await aRunner(store)), [], "claimed before");
     await moveAll(store);
-    equal(await isDue(store, run), true, "due after");
-    equal((await claimOne(store)).eventCount, 1, "events of the claimed run");
+    equal((await claimOne(store)).eventCount, 1, "events of the run claimed after");
   }),
 
   stillTime(

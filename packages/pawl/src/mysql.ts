@@ -1,0 +1,36 @@
+import type { Clock } from "./model/seams.js";
+import { webRuntime } from "./runtime.js";
+import { mysqlDialect } from "./sql/dialects/mysql.js";
+import { mysqlDriver, type MysqlPool, type MysqlTransaction } from "./sql/drivers/mysql.js";
+import { checkedIdentifier } from "./sql/identifiers.js";
+import { sqlStore } from "./sql/store.js";
+import type { Store } from "./store/store.js";
+
+export type { MysqlPool, MysqlTransaction };
+
+export type MysqlStoreOptions = {
+  /** Prefix of the tables' names. Default `pawl_`. */
+  readonly tablePrefix?: string;
+  /** How many connections the engine takes out of the pool and keeps. Default 2. */
+  readonly connections?: number;
+  /** Stands in for the database's time, in tests. */
+  readonly clock?: Clock;
+};
+
+/** The store in MySQL (8.0 and later) or MariaDB (10.6 and later). The pool stays the user's: Pawl never ends it. */
+export function mysqlStore(
+  pool: MysqlPool,
+  options: MysqlStoreOptions = {},
+): Store<MysqlTransaction> {
+  const dialect = mysqlDialect(checkedIdentifier("tablePrefix", options.tablePrefix ?? "pawl_"));
+  return sqlStore({
+    dialect,
+    driver: mysqlDriver(
+      pool,
+      options.connections ?? 2,
+      (error) => dialect.classify(error) === "disconnected",
+    ),
+    runtime: webRuntime,
+    clock: options.clock,
+  });
+}

@@ -1,0 +1,150 @@
+import { WorkflowError } from "../../model/errors.js";
+import type { Driver } from "../driver.js";
+import type { Call, Row, Script } from "../statement.js";
+import { Lanes, type Connection } from "./lanes.js";
+
+/** The members used of a `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
+export type MysqlPool = { promise(): MysqlPromisePool } | MysqlPromisePool;
+
+export interface MysqlPromisePool {
+  getConnection(): Promise<MysqlPoolConnection>;
+}
+
+interface MysqlPoolConnection extends MysqlQueryable {
+  destroy(): void;
+  beginTransaction(): Promise<unknown>;
+  on?(event: "error" | "end", listener: () => void): unknown;
+}
+
+interface MysqlQueryable {
+  query(options: { sql: string }): Promise<[unknown, ...unknown[]]>;
+  execute(options: { sql: string; values: unknown[] }): Promise<[unknown, ...unknown[]]>;
+}
+
+/** A `mysql2` connection inside a transaction. `beginTransaction` is what a connection has and a pool has not. */
+export type MysqlTransaction =
+  | { promise(): MysqlPromiseTransaction; beginTransaction(callback: never): unknown }
+  | MysqlPromiseTransaction;
+
+export interface MysqlPromiseTransaction {
+  execute(options: { sql: string; values: never }): Promise<[unknown, ...unknown[]]>;
+  beginTransaction(): Promise<unknown>;
+}
+
+/**
+ * READ COMMITTED: at the default REPEATABLE READ a queue deadlocks thousands of times a minute on gap
+ * locks, and fencing carries correctness anyway. The user's sql_mode must not change what our text means.
+ */
+const session = [
+  "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+  "SET SESSION innodb_lock_wait_timeout = 2",
+  "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+  "SET NAMES utf8mb4",
+  "SET SESSION autocommit = 1",
+];
+
+type MysqlConnection = Connection & { readonly connection: MysqlPoolConnection };
+
+/** The engine takes a few connections out of the user's pool and keeps them; they never go back with its settings. */
+export function mysqlDriver(
+  pool: MysqlPool,
+  connections: number,
+  isDisconnect: (error: unknown) => boolean,
+): Driver<MysqlTransaction> {
+  const promised = "promise" in pool ? pool.promise() : pool;
+  const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised));
+  return {
+    run: (script, transaction) =>
+      lanes.use(async (lane) => {
+        try {
+          return transaction
+            ? await inTransaction(lane.connection, script())
+            : await drive(lane.connection, script());
+        } catch (error) {
+          if (isDisconnect(error)) lane.broken = true;
+          throw error;
+        }
+      }),
+    within: async (tx, script) => {
+      if (typeof tx?.beginTransaction !== "function") {
+        throw new WorkflowError(
+          "INVALID_REQUEST",
+          "tx must be a mysql2 connection with an open transaction, not a pool",
+        );
+      }
+      const connection = "promise" in tx ? tx.promise() : tx;
+      return drive(connection as unknown as MysqlQueryable, script());
+    },
+    close: async () => lanes.close(),
+  };
+}
+
+async function connect(pool: MysqlPromisePool): Promise<MysqlConnection> {
+  const connection = await pool.getConnection();
+  const lane = { connection, broken: false, close: () => connection.destroy() };
+  const lost = (): void => void (lane.broken = true);
+  connection.on?.("error", lost);
+  connection.on?.("end", lost);
+  try {
+    for (const sql of session) await connection.query({ sql });
+  } catch (error) {
+    connection.destroy();
+    throw error;
+  }
+  return lane;
+}
+
+async function drive<T>(connection: MysqlQueryable, script: Script<T>): Promise<T> {
+  let step = script.next();
+  while (step.done !== true) {
+    let rows: Row[];
+    try {
+      rows = await execute(connection, step.value);
+    } catch (error) {
+      step = script.throw(error);
+      continue;
+    }
+    step = script.next(rows);
+  }
+  return step.value;
+}
+
+async function execute(
+  connection: MysqlQueryable,
+  { statement, executions }: Call,
+): Promise<Row[]> {
+  const [values = []] = executions as readonly unknown[][];
+  // Migrations lock tables and names, which the prepared protocol does not take.
+  const [rows] =
+    statement.name === null && values.length === 0
+      ? await connection.query({ sql: statement.text })
+      : await connection.execute({ sql: statement.text, values });
+  return Array.isArray(rows) ? rows.map(decoded) : [];
+}
+
+/** Every VARBINARY of ours holds UTF-8; the driver hands it out as bytes. */
+function decoded(row: Row): Row {
+  const plain: Record<string, unknown> = {};
+  for (const [column, value] of Object.entries(row)) {
+    plain[column] = value instanceof Uint8Array ? utf8.decode(value) : value;
+  }
+  return plain;
+}
+
+declare class TextDecoder {
+  decode(bytes: Uint8Array): string;
+}
+const utf8 = new TextDecoder();
+
+/** Error 1205 undoes one statement only, so any error rolls back the whole. */
+async function inTransaction<T>(connection: MysqlPoolConnection, script: Script<T>): Promise<T> {
+  await connection.query({ sql: "START TRANSACTION" });
+  try {
+    const result = await drive(connection, script);
+    await connection.query({ sql: "COMMIT" });
+    return result;
+  } catch (error) {
+    await connection.query({ sql: "ROLLBACK" }).catch(() => {});
+    throw error;
+  }
+}

@@ -1,0 +1,46 @@
+import { claimCases } from "./claim.js";
+import { commitCases } from "./commit.js";
+import { controlCases } from "./control.js";
+import { createCases } from "./create.js";
+import { dueCases } from "./due.js";
+import { eventCases } from "./events.js";
+import type { ConformanceCase } from "./fixture.js";
+import { historyCases } from "./history.js";
+import { listCases } from "./list.js";
+import { loadCases } from "./load.js";
+import { migrateCases } from "./migrate.js";
+import { pollCases } from "./poll.js";
+import { raceCases } from "./races.js";
+import { resendCases } from "./resend.js";
+import { runnerCases } from "./runners.js";
+import { timeCases } from "./time.js";
+import { transactionCases } from "./transactions.js";
+
+export type { ConformanceCase, StoreFixture, TestDatabase, TestTransaction } from "./fixture.js";
+
+/** The promises of a store by theme. */
+export const storeConformanceByTheme: Readonly<Record<string, readonly ConformanceCase[]>> = {
+  migrate: migrateCases,
+  create: createCases,
+  transactions: transactionCases,
+  claim: claimCases,
+  load: loadCases,
+  commit: commitCases,
+  resend: resendCases,
+  poll: pollCases,
+  events: eventCases,
+  control: controlCases,
+  runners: runnerCases,
+  due: dueCases,
+  time: timeCases,
+  list: listCases,
+  history: historyCases,
+  races: raceCases,
+};
+
+/**
+ * Everything a store promises, one case each. Run them all on your own store: give each a fixture and
+ * fail when it throws.
+ */
+export const storeConformance: readonly ConformanceCase[] =
+  Object.values(storeConformanceByTheme).flat();

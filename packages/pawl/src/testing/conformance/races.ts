@@ -1,0 +1,290 @@
+import type { Store } from "../../store/store.js";
+import { fail } from "./assert.js";
+import {
+  aPart,
+  aStep,
+  anInstance,
+  claim,
+  claimOne,
+  commit,
+  complete,
+  create,
+  dueIn,
+  entriesOf,
+  laneOf,
+  type Leased,
+  parkFor,
+  release,
+  targetOf,
+  unique,
+  watch,
+} from "./build.js";
+import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
+import type { ConformanceCase, TestDatabase } from "./fixture.js";
+import { stillTime, type StillWorld } from "./world.js";
+
+/*
+ * Two sessions at once must look as if one had come after the other. Each pair of operations is first played one after
+ * the other, in every order, and what was answered and what is stored is noted; then it is raced, and the outcome must
+ * be one of those. No model is needed: the store is its own.
+ */
+
+/** A run that two sessions meet in, with names that no other round has. */
+type Scene = {
+  readonly run: Leased;
+  readonly rival: string;
+  /** Distinguishes this round's names; removed from what is compared. */
+  readonly tag: string;
+  readonly startedAt: number;
+};
+
+type Step = {
+  readonly act: (store: Store, scene: Scene) => Promise<unknown>;
+  /** The engine skips what another session has locked. Such an answer means "try again later". */
+  readonly mayHaveSkipped?: (answer: unknown) => boolean;
+};
+
+const nothing = (answer: unknown) => answer === 0 || (Array.isArray(answer) && answer.length === 0);
+
+const claimIt: Step = {
+  act: (store, { run, rival }) => claim(store, rival, { lanes: [laneOf(run)] }),
+  mayHaveSkipped: nothing,
+};
+const declareDead: Step = {
+  act: async (store, { tag }) => (await store.declareDead()).filter((id) => id.includes(tag)),
+  mayHaveSkipped: nothing,
+};
+const moveInbox: Step = { act: (store) => store.moveInbox(100), mayHaveSkipped: nothing };
+
+const one = (act: Step["act"]): readonly Step[] => [{ act }];
+
+/** An operation is one write, or two of which others may come in between. */
+const operations = {
+  claim: [claimIt],
+  takeover: [declareDead, claimIt],
+  heartbeat: one(async (store, { run }) => {
+    const answer = await store.heartbeat(run.runner, 60_000);
+    if (answer.kind === "dead") return answer;
+    return answer.owned.filter(({ iid }) => iid === run.iid);
+  }),
+  poll: one((store, { run }) => {
+    const { iid, runNumber, claimNumber } = run;
+    const request = { iid, runNumber, claimNumber, seenEvents: 0 };
+    return untilNotBusy(async () => (await store.poll([request]))[0] ?? fail("no answer"));
+  }),
+  progress: one((store, { run }) => commit(store, aPart(run, { steps: [aStep(1)] }))),
+  watch: one((store, { run }) =>
+    commit(store, aPart(run, { steps: [aStep(1)], next: watch(["paid"], { inMs: 700 }) })),
+  ),
+  park: one((store, { run }) =>
+    commit(store, aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 700 }) })),
+  ),
+  release: one((store, { run }) => commit(store, aPart(run, { next: release(300) }))),
+  complete: one((store, { run, tag }) =>
+    commit(
+      store,
+      aPart(run, {
+        steps: [aStep(1)],
+        spawns: [anInstance({ workflow: `child-${tag}`, id: "child" })],
+        next: complete(),
+      }),
+    ),
+  ),
+  sendEvent: one((store, { run, tag }) =>
+    store.sendEvent(targetOf(run), { eventId: `sent-${tag}`, type: "paid", payload: null }),
+  ),
+  moveInbox: [moveInbox],
+  pause: one((store, { run }) => store.pause(targetOf(run))),
+  resume: one((store, { run }) => store.resume(targetOf(run))),
+  terminate: one((store, { run, tag }) => store.terminate(targetOf(run), `terminate-${tag}`)),
+  restart: one((store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`)),
+} satisfies Readonly<Record<string, readonly Step[]>>;
+
+type OperationName = keyof typeof operations;
+
+/** Where both begin. The owner's lease has run out, and an event lies in the inbox. */
+const beginnings = {
+  "a leased run": async () => {},
+  "a run that waits": async (store, { run }) => {
+    await commit(store, aPart(run, { next: parkFor(["paid"], { inMs: 700 }) }));
+  },
+  "a run that is due": async (store, { run }) => {
+    await commit(store, aPart(run, { next: parkFor(["paid"], { inMs: 0 }) }));
+  },
+  "a run that is asked to pause": async (store, { run }) => {
+    await store.pause(targetOf(run));
+  },
+  "a paused run": async (store, { run }) => {
+    await commit(store, aPart(run, { next: parkFor(["paid"], { inMs: 700 }) }));
+    await store.pause(targetOf(run));
+  },
+} satisfies Readonly<Record<string, (store: Store, scene: Scene) => Promise<void>>>;
+
+type BeginningName = keyof typeof beginnings;
+
+async function begin(world: StillWorld, beginning: BeginningName): Promise<Scene> {
+  const { db, store, clock } = world;
+  const tag = `#${unique()}#`;
+  const workflow = `race-${tag}`;
+  await create(store, { workflow, id: `run-${tag}` });
+  const [owner, rival] = [`owner-${tag}`, `rival-${tag}`];
+  await store.register(owner, 50);
+  await store.register(rival, 1_000_000_000);
+  const run = await claimOne(store, { workflow }, owner);
+  const scene: Scene = { run, rival, tag, startedAt: clock.now() };
+  await beginnings[beginning](store, scene);
+  await putIntoInbox(db, scene);
+  clock.advance(100);
+  return scene;
+}
+
+async function putIntoInbox(db: TestDatabase, { run, tag }: Scene): Promise<void> {
+  const transaction = await db.begin();
+  const event = { eventId: `posted-${tag}`, type: "paid", payload: null };
+  await db.store.sendEvent(targetOf(run), event, { tx: transaction.tx });
+  await transaction.commit();
+}
+
+/** All that can be seen of the run, without names and times of the round. */
+async function outcome(store: Store, scene: Scene, answers: unknown): Promise<string> {
+  const { run, rival, tag, startedAt } = scene;
+  const owned = async (runner: string) => {
+    const answer = await store.heartbeat(runner, 1_000_000_000);
+    return answer.kind === "dead" ? "dead" : answer.owned;
+  };
+  const seen = {
+    answers,
+    instance: await store.get(targetOf(run)),
+    first: await entriesOf(store, run, { runNumber: 1 }),
+    second: await entriesOf(store, run, { runNumber: 2 }).catch(() => null),
+    runs: (await store.history(targetOf(run), { order: "newest", pageSize: 1 }))?.runs,
+    child: await store.list({ workflow: `child-${tag}`, order: "oldest", pageSize: 5 }),
+    due: await dueIn(store, run),
+    ownedByOwner: await owned(run.runner),
+    ownedByRival: await owned(rival),
+    inbox: await store.moveInbox(100),
+    eventsAfterwards: await entriesOf(store, run),
+  };
+  const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+  return JSON.stringify(seen, (_, value: unknown) =>
+    typeof value === "number" && value > 1_000_000_000_000 ? `+${value - startedAt}` : value,
+  )
+    .replaceAll(tag, "")
+    .replaceAll(uuid, "uuid");
+}
+
+/** Every way to put two sequences together without changing the order inside either. */
+function interleavings(a: readonly Step[], b: readonly Step[]): ("a" | "b")[][] {
+  if (a.length === 0) return [b.map(() => "b" as const)];
+  if (b.length === 0) return [a.map(() => "a" as const)];
+  return [
+    ...interleavings(a.slice(1), b).map((rest) => ["a" as const, ...rest]),
+    ...interleavings(a, b.slice(1)).map((rest) => ["b" as const, ...rest]),
+  ];
+}
+
+async function oneAfterTheOther(
+  world: StillWorld,
+  beginning: BeginningName,
+  a: readonly Step[],
+  b: readonly Step[],
+): Promise<string[]> {
+  const allowed: string[] = [];
+  for (const order of interleavings(a, b)) {
+    const scene = await begin(world, beginning);
+    const answers: { a: unknown[]; b: unknown[] } = { a: [], b: [] };
+    const steps = { a: [...a], b: [...b] };
+    for (const who of order) {
+      answers[who].push(await steps[who].shift()?.act(world.store, scene));
+    }
+    allowed.push(await outcome(world.store, scene, answers));
+  }
+  return allowed;
+}
+
+async function raced(
+  world: StillWorld,
+  stores: readonly Store[],
+  beginning: BeginningName,
+  a: readonly Step[],
+  b: readonly Step[],
+): Promise<string> {
+  const scene = await begin(world, beginning);
+  const play = async (store: Store, steps: readonly Step[]) => {
+    const answers: unknown[] = [];
+    for (const step of steps) answers.push(await step.act(store, scene));
+    return answers;
+  };
+  const [first, second] = await atOnce(
+    [() => play(stores[0]!, a), () => play(stores[1]!, b)],
+    "two operations",
+  );
+  const again = async (steps: readonly Step[], answers: unknown[]) => {
+    for (const [i, { act, mayHaveSkipped }] of steps.entries()) {
+      if (mayHaveSkipped?.(answers[i])) answers[i] = await act(world.store, scene);
+    }
+    return answers;
+  };
+  const answers = { a: await again(a, first!), b: await again(b, second!) };
+  return outcome(world.store, scene, answers);
+}
+
+const roundsPerPair = 4;
+
+async function raceAll(
+  world: StillWorld,
+  beginning: BeginningName,
+  name: OperationName,
+  rivals: readonly OperationName[],
+): Promise<void> {
+  const stores = await storesOn(world.db, 2);
+  for (const rival of rivals) {
+    const [a, b] = [operations[name], operations[rival]];
+    const allowed = await oneAfterTheOther(world, beginning, a, b);
+    for (let round = 0; round < roundsPerPair; round++) {
+      const seen = await raced(
+        world,
+        round % 2 === 0 ? stores : stores.toReversed(),
+        beginning,
+        a,
+        b,
+      );
+      if (allowed.includes(seen)) continue;
+      fail(
+        `${name} and ${rival} of ${beginning} at once:\n  ${seen}\n` +
+          `is no outcome of one after the other:\n  ${allowed.join("\n  ")}`,
+      );
+    }
+  }
+}
+
+const names = Object.keys(operations) as OperationName[];
+
+/** What there is to race about in each beginning. */
+const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
+  "a leased run": names,
+  "a run that waits": ["claim", "park", "sendEvent", "moveInbox", "pause", "terminate", "restart"],
+  "a run that is due": ["claim", "takeover", "park", "sendEvent", "pause", "terminate", "restart"],
+  "a run that is asked to pause": [
+    "takeover",
+    "progress",
+    "park",
+    "release",
+    "complete",
+    "resume",
+    "restart",
+  ],
+  "a paused run": ["claim", "sendEvent", "moveInbox", "pause", "resume", "terminate", "restart"],
+};
+
+/** Two-session interleavings of everything with everything. */
+export const raceCases: readonly ConformanceCase[] = (
+  Object.entries(programme) as [BeginningName, readonly OperationName[]][]
+).flatMap(([beginning, participants]) =>
+  participants.map((name, i) =>
+    stillTime(
+      `${name} of ${beginning} races safely with ${participants.slice(i).join(", ")}`,
+      (world) => raceAll(world, beginning, name, participants.slice(i)),
+    ),
+  ),
+);

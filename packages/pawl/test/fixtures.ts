@@ -1,0 +1,182 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { postgresStore } from "pawl/postgres";
+import { sqliteStore } from "pawl/sqlite";
+import pg from "pg";
+import type { Clock } from "../src/model/seams.js";
+import type { Store } from "../src/store/store.js";
+import type {
+  StoreFixture,
+  TestDatabase,
+  TestTransaction,
+} from "../src/testing/conformance/index.js";
+
+type Options = { readonly clock?: Clock; readonly migrate?: boolean };
+
+/** Session defaults of every connection, as an administrator might have set them. */
+export type ServerDefaults = {
+  readonly isolation?: "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE";
+};
+
+/** Neither the process's zone nor UTC: a time that went through either would be hours off. */
+const SERVER_ZONE = { name: "America/St_Johns", offset: "-03:30" };
+
+/** Undoes in reverse order what was done, all of it; then throws the first failure. */
+class Cleanup {
+  readonly #steps: (() => unknown)[] = [];
+
+  add(step: () => unknown): void {
+    this.#steps.push(step);
+  }
+
+  async run(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const step of this.#steps.splice(0).toReversed()) {
+      try {
+        await step();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+}
+
+/** What all databases have in common: stores to close, and a transaction to end. */
+async function testDatabase(
+  options: Options,
+  database: {
+    readonly oneWriter: boolean;
+    readonly cleanup: Cleanup;
+    /** A store with connections of its own. */
+    readonly connect: () => Store;
+    readonly begin: () => Promise<TestTransaction>;
+  },
+): Promise<TestDatabase> {
+  const { cleanup, oneWriter } = database;
+  const connect = async (): Promise<Store> => {
+    const store = database.connect();
+    cleanup.add(() => store.close());
+    return store;
+  };
+  try {
+    const store = await connect();
+    if (options.migrate !== false) await store.migrate();
+    let open: TestTransaction | undefined;
+    cleanup.add(() => open?.rollback());
+    const begin = async (): Promise<TestTransaction> => {
+      const begun = await database.begin();
+      const ending = (end: "commit" | "rollback") => async () => {
+        open = undefined;
+        await begun[end]();
+      };
+      open = { tx: begun.tx, commit: ending("commit"), rollback: ending("rollback") };
+      return open;
+    };
+    return { store, oneWriter, connect, begin, destroy: () => cleanup.run() };
+  } catch (error) {
+    await cleanup.run().catch(() => {});
+    throw error;
+  }
+}
+
+const clockOf = ({ clock }: Options) => (clock === undefined ? {} : { clock });
+
+const freshName = (): string => `t${randomBytes(6).toString("hex")}`;
+
+// SQLite ----------------------------------------------------------------------------------------------------------
+
+export const sqliteFile: StoreFixture = {
+  async open(options = {}) {
+    const cleanup = new Cleanup();
+    const folder = await mkdtemp(path.join(tmpdir(), "pawl-conformance-"));
+    cleanup.add(() => rm(folder, { recursive: true }));
+    const openFile = (): DatabaseSyncInstance => {
+      const handle = new DatabaseSync(path.join(folder, "test.db"));
+      cleanup.add(() => handle.close());
+      return handle;
+    };
+    // The first store is made of the handle that the user's transactions run on: the trap of KERNEL.md, rule 15.
+    const users = openFile();
+    let next: DatabaseSyncInstance | undefined = users;
+    return testDatabase(options, {
+      oneWriter: true,
+      cleanup,
+      connect: () => {
+        const handle = next ?? openFile();
+        next = undefined;
+        return sqliteStore(handle, clockOf(options));
+      },
+      begin: async () => sqliteTransaction(users),
+    });
+  },
+};
+
+/** A database in memory has one handle, which all stores and the user share. */
+export const sqliteMemory: StoreFixture = {
+  async open(options = {}) {
+    const cleanup = new Cleanup();
+    const handle = new DatabaseSync(":memory:");
+    cleanup.add(() => handle.close());
+    return testDatabase(options, {
+      oneWriter: true,
+      cleanup,
+      connect: () => sqliteStore(handle, clockOf(options)),
+      begin: async () => sqliteTransaction(handle),
+    });
+  },
+};
+
+function sqliteTransaction(handle: DatabaseSyncInstance): TestTransaction {
+  handle.exec("BEGIN");
+  return {
+    tx: handle,
+    commit: async () => handle.exec("COMMIT"),
+    rollback: async () => handle.exec("ROLLBACK"),
+  };
+}
+
+// PostgreSQL ------------------------------------------------------------------------------------------------------
+
+/** Each case in a schema of its own. */
+export function postgres(url: string, { isolation }: ServerDefaults = {}): StoreFixture {
+  const settings = [
+    `-c TimeZone=${SERVER_ZONE.name}`,
+    ...(isolation ? [`-c default_transaction_isolation=${isolation.replace(" ", "\\ ")}`] : []),
+  ];
+  return {
+    async open(options = {}) {
+      const cleanup = new Cleanup();
+      const schema = freshName();
+      const openPool = (): pg.Pool => {
+        const pool = new pg.Pool({ connectionString: url, options: settings.join(" "), max: 3 });
+        cleanup.add(() => pool.end());
+        return pool;
+      };
+      const users = openPool();
+      cleanup.add(() => users.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`));
+      let next: pg.Pool | undefined = users;
+      return testDatabase(options, {
+        oneWriter: false,
+        cleanup,
+        connect: () => {
+          const pool = next ?? openPool();
+          next = undefined;
+          return postgresStore(pool, { schema, ...clockOf(options) });
+        },
+        begin: async () => {
+          const client = await users.connect();
+          await client.query("BEGIN");
+          const end = (statement: string) => async () => {
+            await client.query(statement);
+            client.release();
+          };
+          return { tx: client, commit: end("COMMIT"), rollback: end("ROLLBACK") };
+        },
+      });
+    },
+  };
+}
