@@ -25,20 +25,19 @@ export class Sql {
   }
 
   /** Text that the driver prepares once and runs often. */
-  prepare(name: string, text: string): Statement {
-    const statement = this.#compile(name, text);
+  prepare(name: string, body: string): Statement {
+    const statement = this.#compile(name, body);
     this.#statements.push(statement);
     return statement;
   }
 
   /** Text that is not worth preparing: migrations. */
-  once(text: string): Statement {
-    return this.#compile(null, text);
+  once(body: string): Statement {
+    return this.#compile(null, body);
   }
 
-  #compile(name: string | null, text: string): Statement {
-    const { rowsStyle: style, now, numbered, boundNow } = this.dialect;
-    return compile({ name, text, style, now, clock: this.clock, numbered, boundNow });
+  #compile(name: string | null, body: string): Statement {
+    return compile(this.dialect, this.clock, name, body);
   }
 }
 

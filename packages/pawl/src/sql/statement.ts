@@ -1,17 +1,18 @@
 import type { Clock } from "../model/seams.js";
+import type { Dialect } from "./dialect.js";
 
 export type Row = Readonly<Record<string, unknown>>;
 export type Value = string | number | null;
 export type Values = Readonly<Record<string, Value | readonly RowValues[]>>;
 export type RowValues = Readonly<Record<string, Value>>;
 
-/** One statement with its arguments. `executions` is one list of parameters for each time it runs. */
+/** One statement with its arguments: a list for each time it runs. */
 export type Call = {
   readonly statement: Statement;
-  readonly executions: readonly Value[][] | ArrayParams;
+  readonly executions: readonly (readonly Argument[])[];
 };
-/** PostgreSQL takes whole columns as arrays. */
-type ArrayParams = readonly (Value | readonly Value[])[][];
+/** PostgreSQL takes a whole column as an array. */
+export type Argument = Value | readonly Value[];
 
 /**
  * The statements of one transaction, as a generator: it yields a call and is sent its rows. The same
@@ -37,34 +38,37 @@ type Param =
 
 /** SQL text fixed when the store is made, with named parameters resolved to the driver's positions. */
 export class Statement {
+  /** Whether it answers rows. */
+  readonly reads: boolean;
+  /** The row set that it runs once for each row of. */
+  readonly #each: string | undefined;
+
   constructor(
     /** Null for a statement that runs once and is not prepared. */
     readonly name: string | null,
     readonly text: string,
     private readonly params: readonly Param[],
-    private readonly style: RowsStyle,
+    style: RowsStyle,
     private readonly clock: Clock | undefined,
-  ) {}
-
-  /** Whether it answers rows. */
-  get reads(): boolean {
-    return /^(SELECT|WITH|PRAGMA)\b/.test(this.text);
+  ) {
+    this.reads = /^(SELECT|WITH)\b/.test(text);
+    this.#each =
+      style === "each" ? params.find((param) => param.kind === "column")?.rows : undefined;
   }
 
   with(values: Values = {}): Call {
-    const each = this.style === "each" ? this.params.find((p) => p.kind === "column") : undefined;
-    if (each === undefined || each.kind !== "column") {
-      return { statement: this, executions: [this.params.map((p) => this.argument(p, values))] };
-    }
-    const executions = rowsOf(values, each.rows).map((row) =>
-      this.params.map((p) =>
-        p.kind === "column" ? cell(row, p.column) : this.argument(p, values),
-      ),
-    );
-    return { statement: this, executions } as Call;
+    const executions =
+      this.#each === undefined
+        ? [this.params.map((param) => this.argument(param, values))]
+        : rowsOf(values, this.#each).map((row) =>
+            this.params.map((param) =>
+              param.kind === "column" ? cell(row, param.column) : this.argument(param, values),
+            ),
+          );
+    return { statement: this, executions };
   }
 
-  private argument(param: Param, values: Values): Value | readonly Value[] {
+  private argument(param: Param, values: Values): Argument {
     switch (param.kind) {
       case "now":
         if (this.clock === undefined) throw new Error("no clock to bind");
@@ -104,19 +108,16 @@ function cell(row: RowValues, column: string): Value {
  */
 const PLACEHOLDER = /(?<!:):(?:(now)\b|(\w+)\.(\w+)|(\w+)\[([\w,]+)\]|(\w+))/g;
 
-export function compile(options: {
-  readonly name: string | null;
-  readonly text: string;
-  readonly style: RowsStyle;
-  readonly now: string;
-  readonly clock: Clock | undefined;
-  readonly numbered: boolean;
-  readonly boundNow: (placeholder: string) => string;
-}): Statement {
+export function compile(
+  dialect: Pick<Dialect, "rowsStyle" | "numbered" | "now" | "boundNow">,
+  clock: Clock | undefined,
+  name: string | null,
+  body: string,
+): Statement {
   const params: Param[] = [];
   const positions = new Map<string, number>();
   const place = (key: string, param: Param): string => {
-    if (!options.numbered) {
+    if (!dialect.numbered) {
       params.push(param);
       return "?";
     }
@@ -128,20 +129,18 @@ export function compile(options: {
     }
     return `$${position}`;
   };
-  const text = options.text
-    .replaceAll(PLACEHOLDER, (whole, now, rows, column, jsonRows, jsonColumns, name) => {
+  const text = body
+    .replaceAll(PLACEHOLDER, (whole, now, rows, column, jsonRows, jsonColumns, value) => {
       if (now !== undefined) {
-        return options.clock === undefined
-          ? options.now
-          : options.boundNow(place(whole, { kind: "now" }));
+        return clock === undefined ? dialect.now : dialect.boundNow(place(whole, { kind: "now" }));
       }
       if (rows !== undefined) return place(whole, { kind: "column", rows, column });
       if (jsonRows !== undefined) {
         return place(whole, { kind: "json", rows: jsonRows, columns: jsonColumns.split(",") });
       }
-      return place(whole, { kind: "value", name });
+      return place(whole, { kind: "value", name: value });
     })
     .replaceAll(/\s+/g, " ")
     .trim();
-  return new Statement(options.name, text, params, options.style, options.clock);
+  return new Statement(name, text, params, dialect.rowsStyle, clock);
 }

@@ -141,6 +141,7 @@ function classify(error: unknown): ErrorCategory {
       return "disconnected";
     case 1062:
       return "duplicate";
+    case 1054: // unknown column
     case 1146: // no such table
       return "unmigrated";
     case 1264: // out of range

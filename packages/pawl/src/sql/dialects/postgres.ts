@@ -132,6 +132,7 @@ function classify(error: unknown): ErrorCategory {
     case "23505":
       return "duplicate";
     case "42P01": // undefined_table
+    case "42703": // undefined_column
     case "3F000": // invalid_schema_name
       return "unmigrated";
   }

@@ -74,6 +74,7 @@ function literal(value: number | string): string {
   return typeof value === "number" ? String(value) : `'${value}'`;
 }
 
+const ERROR = 1;
 const BUSY = 5;
 const LOCKED = 6;
 const IOERR = 10;
@@ -84,6 +85,7 @@ const CONSTRAINT_PRIMARYKEY = 1555;
 const CONSTRAINT_UNIQUE = 2067;
 
 const codesByName: Readonly<Record<string, number>> = {
+  SQLITE_ERROR: ERROR,
   SQLITE_BUSY: BUSY,
   SQLITE_BUSY_RECOVERY: BUSY,
   SQLITE_BUSY_SNAPSHOT: BUSY,
@@ -110,8 +112,9 @@ function codeOf(error: unknown): number | undefined {
 
 function classify(error: unknown): ErrorCategory {
   const code = codeOf(error);
+  if (code === undefined) return "other";
   if (code === CONSTRAINT_PRIMARYKEY || code === CONSTRAINT_UNIQUE) return "duplicate";
-  switch (code === undefined ? undefined : code & 0xff) {
+  switch (code & 0xff) {
     case BUSY:
     case LOCKED:
     case PROTOCOL:
@@ -121,8 +124,12 @@ function classify(error: unknown): ErrorCategory {
       return "disconnected";
     case TOOBIG:
       return "data";
+    case ERROR:
+      // SQLite has no code of its own for a missing table or column.
+      return error instanceof Error && /no such (table|column)/.test(error.message)
+        ? "unmigrated"
+        : "other";
+    default:
+      return "other";
   }
-  // SQLite has no code of its own for a missing table.
-  if (error instanceof Error && error.message.startsWith("no such table")) return "unmigrated";
-  return "other";
 }

@@ -18,7 +18,7 @@ interface MysqlPoolConnection extends MysqlQueryable {
 
 interface MysqlQueryable {
   query(options: { sql: string }): Promise<[unknown, ...unknown[]]>;
-  execute(options: { sql: string; values: unknown[] }): Promise<[unknown, ...unknown[]]>;
+  execute(options: { sql: string; values: readonly unknown[] }): Promise<[unknown, ...unknown[]]>;
 }
 
 /** A `mysql2` connection inside a transaction. `beginTransaction` is what a connection has and a pool has not. */
@@ -113,7 +113,7 @@ async function execute(
   connection: MysqlQueryable,
   { statement, executions }: Call,
 ): Promise<Row[]> {
-  const [values = []] = executions as readonly unknown[][];
+  const [values = []] = executions;
   // Migrations lock tables and names, which the prepared protocol does not take.
   const [rows] =
     statement.name === null && values.length === 0

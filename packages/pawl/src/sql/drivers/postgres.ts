@@ -15,14 +15,21 @@ export interface PgTransaction {
   escapeLiteral(text: string): string;
 }
 
-interface PgClient {
-  connect(): Promise<unknown>;
-  end(): Promise<unknown>;
-  on(event: "error" | "end", listener: () => void): unknown;
+interface PgQueryable {
   query(query: PgQuery): Promise<{ rows: unknown[] }>;
 }
 
-type PgQuery = { readonly name?: string; readonly text: string; readonly values?: unknown[] };
+interface PgClient extends PgQueryable {
+  connect(): Promise<unknown>;
+  end(): Promise<unknown>;
+  on(event: "error" | "end", listener: () => void): unknown;
+}
+
+type PgQuery = {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: readonly unknown[];
+};
 
 /**
  * Plans are made once for each connection and kept. One made while a table was empty turned a commit
@@ -127,11 +134,7 @@ async function open(pool: PgPool, options: string | undefined): Promise<PgConnec
   return connection;
 }
 
-async function drive<T>(
-  client: Pick<PgClient, "query">,
-  script: Script<T>,
-  prepared: boolean,
-): Promise<T> {
+async function drive<T>(client: PgQueryable, script: Script<T>, prepared: boolean): Promise<T> {
   let step = script.next();
   while (step.done !== true) {
     let rows: Row[];
@@ -147,11 +150,11 @@ async function drive<T>(
 }
 
 async function execute(
-  client: Pick<PgClient, "query">,
+  client: PgQueryable,
   { statement, executions }: Call,
   prepared: boolean,
 ): Promise<Row[]> {
-  const [values = []] = executions as readonly unknown[][];
+  const [values = []] = executions;
   const query = { text: statement.text, values };
   const named = prepared && statement.name !== null;
   const { rows } = await client.query(named ? { ...query, name: `pawl.${statement.name}` } : query);

@@ -117,7 +117,6 @@ function inOneStatement(sql: Sql): Claim {
 
 function inSteps(sql: Sql): Claim {
   const ticket = sql.table("ticket");
-  const { lockSkipping } = sql.dialect;
   const runners = sql.prepare(
     "claim.runners",
     `SELECT id, dead, :now AS now FROM ${sql.table("runner")} WHERE id = :runner OR dead = 1`,

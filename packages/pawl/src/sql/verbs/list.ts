@@ -44,7 +44,7 @@ export function listVerb(sql: Sql): List {
         AND (created_at ${beyond} :at OR iid ${beyond} :iid)
       ORDER BY created_at ${direction}, iid ${direction} LIMIT ${limit}`;
   };
-  const page = (from: string, order: Order): string => {
+  const pageOf = (from: string, order: Order): string => {
     const direction = order === "oldest" ? "ASC" : "DESC";
     return `SELECT ${fields} FROM (${from}) AS k
       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = k.iid
@@ -56,14 +56,14 @@ export function listVerb(sql: Sql): List {
     newest: sql.prepare(`list.${name}.newest`, build("newest")),
   });
   const all = byOrder("all", (order) =>
-    page(
+    pageOf(
       ["'live'", "'complete'", "'errored'", "'terminated'"]
         .map((status, n) => `SELECT * FROM (${range(status, order, ":limit")}) AS r${n}`)
         .join(" UNION ALL "),
       order,
     ),
   );
-  const ended = byOrder("ended", (order) => page(range(":status", order, ":limit"), order));
+  const ended = byOrder("ended", (order) => pageOf(range(":status", order, ":limit"), order));
   // Narrow: most rows of a window are only looked at.
   const live = byOrder(
     "live",

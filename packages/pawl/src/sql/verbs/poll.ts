@@ -1,6 +1,6 @@
 import type { PollAnswer, PollRequest } from "../../store/store.js";
 import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
-import type { Row, Script } from "../statement.js";
+import type { Script } from "../statement.js";
 import type { EventReader } from "./event-rows.js";
 
 export type Poll = Verb<[runs: readonly PollRequest[]], PollAnswer[]>;
@@ -61,7 +61,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
         return {
           kind: "ok",
           now: seenAt.get(iid) as number,
-          pauseRequested: int(row as Row, "pause_requested") === 1,
+          pauseRequested: int(row, "pause_requested") === 1,
           events: unseen.get(iid) ?? [],
         };
       });
