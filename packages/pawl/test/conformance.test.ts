@@ -1,6 +1,6 @@
 import { describe, test } from "vitest";
 import { storeConformanceByTheme, type StoreFixture } from "../src/testing/conformance/index.js";
-import { postgres, sqliteFile, sqliteMemory } from "./fixtures.js";
+import { mysqlFamily, postgres, sqliteFile, sqliteMemory } from "./fixtures.js";
 
 // Far from the servers' zone and from UTC, with minutes: a time that went through it would not come back right.
 process.env["TZ"] = "Asia/Kathmandu";
@@ -29,7 +29,18 @@ const stores: Readonly<Record<string, () => void>> = {
       conforms(`PostgreSQL at ${isolation}`, postgres(url, { isolation }), meetings);
     }
   },
+  mariadb: () => mysqlConforms("MariaDB"),
+  mysql: () => mysqlConforms("MySQL"),
 };
+
+/** REPEATABLE READ is what these servers come with. */
+function mysqlConforms(name: string): void {
+  const url = urlOf(name.toUpperCase());
+  conforms(name, mysqlFamily(url));
+  for (const isolation of ["READ COMMITTED", "SERIALIZABLE"] as const) {
+    conforms(`${name} at ${isolation}`, mysqlFamily(url, { isolation }), ["transactions", "races"]);
+  }
+}
 
 function conforms(name: string, fixture: StoreFixture, themes?: readonly Themes[]): void {
   describe(name, () => {

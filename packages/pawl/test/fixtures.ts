@@ -3,6 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import mysql from "mysql2";
+import { mysqlStore } from "pawl/mysql";
 import { postgresStore } from "pawl/postgres";
 import { sqliteStore } from "pawl/sqlite";
 import pg from "pg";
@@ -179,4 +181,56 @@ export function postgres(url: string, { isolation }: ServerDefaults = {}): Store
       });
     },
   };
+}
+
+// MySQL and MariaDB -----------------------------------------------------------------------------------------------
+
+/** Each case with tables of its own, by their prefix. */
+export function mysqlFamily(url: string, { isolation }: ServerDefaults = {}): StoreFixture {
+  return {
+    async open(options = {}) {
+      const cleanup = new Cleanup();
+      const tablePrefix = `${freshName()}_`;
+      const openPool = (): mysql.Pool => {
+        const pool = mysql.createPool({ uri: url, connectionLimit: 5, timezone: "+05:45" });
+        pool.on("connection", (connection) => {
+          connection.query(`SET SESSION time_zone = '${SERVER_ZONE.offset}'`);
+          if (isolation) connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`);
+        });
+        cleanup.add(() => pool.promise().end());
+        return pool;
+      };
+      const users = openPool();
+      cleanup.add(() => dropTables(users, tablePrefix));
+      let stores = 0;
+      return testDatabase(options, {
+        oneWriter: false,
+        cleanup,
+        connect: () => {
+          // Pools with callbacks and with promises in turn: people have either.
+          const pool = stores === 0 ? users : openPool();
+          stores += 1;
+          const given = stores % 2 === 0 ? pool.promise() : pool;
+          return mysqlStore(given, { tablePrefix, ...clockOf(options) });
+        },
+        begin: async () => {
+          const connection = await users.promise().getConnection();
+          await connection.beginTransaction();
+          const end = (how: "commit" | "rollback") => async () => {
+            await connection[how]();
+            connection.release();
+          };
+          return { tx: connection, commit: end("commit"), rollback: end("rollback") };
+        },
+      });
+    },
+  };
+}
+
+async function dropTables(pool: mysql.Pool, prefix: string): Promise<void> {
+  const [tables] = await pool
+    .promise()
+    .query<mysql.RowDataPacket[]>("SHOW TABLES LIKE ?", [`${prefix.replace("_", "\\_")}%`]);
+  const names = tables.flatMap((row) => Object.values(row)).map((name) => `\`${name}\``);
+  if (names.length > 0) await pool.promise().query(`DROP TABLE ${names.join(", ")}`);
 }

@@ -1,3 +1,4 @@
+import { IncompatibleDatabaseError } from "../store/errors.js";
 import type { Dialect, TableDefinition } from "./dialect.js";
 import { migrations } from "./schema.js";
 import { int, type Sql, text } from "./sql.js";
@@ -16,18 +17,6 @@ const meta: TableDefinition = {
   },
   primaryKey: ["name"],
 };
-
-export class IncompatibleDatabaseError extends Error {
-  override readonly name = "IncompatibleDatabaseError";
-}
-
-export class NotMigratedError extends Error {
-  override readonly name = "NotMigratedError";
-
-  constructor(options?: ErrorOptions) {
-    super("the database has no Pawl tables, or old ones: run `await pawl.migrate()` once", options);
-  }
-}
 
 /** Everything runs under one lock, so that of many processes one migrates and the others find it done. */
 export function* migrateScript(sql: Sql): Script<void> {

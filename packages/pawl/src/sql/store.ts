@@ -1,11 +1,12 @@
 import { WorkflowError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
+import { NotMigratedError } from "../store/errors.js";
 import type { DbTime } from "../store/records.js";
 import type { ClaimAnswer, ClaimRequest, Part, PartAnswer, Store } from "../store/store.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver } from "./driver.js";
-import { migrateScript, NotMigratedError } from "./migrate.js";
+import { migrateScript } from "./migrate.js";
 import { int, Raced, Sql, type Verb } from "./sql.js";
 import type { Row, Script } from "./statement.js";
 import { claimVerb } from "./verbs/claim.js";

@@ -60,10 +60,10 @@ async function openWithEvent(db: TestDatabase, target: Target): Promise<TestTran
   return transaction;
 }
 
-async function moveAll(store: Store): Promise<number> {
+async function moveAll(store: Store, atATime = 100): Promise<number> {
   let moved = 0;
   for (;;) {
-    const some = await store.moveInbox(100);
+    const some = await store.moveInbox(atATime);
     if (some === 0) return moved;
     moved += some;
   }
@@ -200,9 +200,9 @@ export const transactionCases: readonly ConformanceCase[] = [
       const [users, mine] = [anInstance({ id: "same" }), anInstance({ id: "same" })];
       const transaction = await db.begin();
       await store.create([users], { tx: transaction.tx });
-      const waiting = store.create([mine]);
+      const creating = store.create([mine]);
       await transaction[end]();
-      const [answer] = await inTime(waiting, "the create");
+      const [answer] = await inTime(creating, "the create");
       equal(answer?.kind, end === "commit" ? "duplicate" : "created", "the answer");
       const expected = end === "commit" ? users.iid : mine.iid;
       equal((await store.get(targetOf(mine)))?.iid, expected, "who has the id");
@@ -380,10 +380,10 @@ export const transactionCases: readonly ConformanceCase[] = [
           await store.sendEvent(targetOf(run), anEvent("t", { payload }), { tx });
       }
     });
-    const move = (each: Store) => async () => {
-      for (let idle = 0; idle < 5;) if ((await each.moveInbox(5)) === 0) idle += 1;
-    };
-    await atOnce(stores.map(move), "three that move");
+    await atOnce(
+      stores.map((each) => () => moveAll(each, 5)),
+      "three that move",
+    );
     await moveAll(store);
     for (const run of runs) {
       equal(

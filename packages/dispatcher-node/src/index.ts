@@ -1,0 +1,1 @@
+export { openSqlite, type OpenSqliteOptions } from "./open-sqlite.js";

@@ -1,0 +1,17 @@
+/** The tables are not there, or older than this code. */
+export class NotMigratedError extends Error {
+  static {
+    this.prototype.name = "NotMigratedError";
+  }
+
+  constructor(options?: ErrorOptions) {
+    super("the database has no Pawl tables, or old ones: run `await pawl.migrate()` once", options);
+  }
+}
+
+/** The database was migrated by newer code, which says that this code must not touch it. */
+export class IncompatibleDatabaseError extends Error {
+  static {
+    this.prototype.name = "IncompatibleDatabaseError";
+  }
+}
