@@ -40,6 +40,8 @@ export interface Dialect {
   table(name: TableName): string;
   /** A derived table `alias` with these columns, filled from the rows bound to `:param`. */
   rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
+  /** Whether an index keeps entries of changed rows while an old snapshot might see them. */
+  readonly keepsDeadEntries: boolean;
   /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
   readonly drivenJoin: string;
   /**

@@ -1,5 +1,8 @@
 import type { Script } from "./statement.js";
 
+/** Who asks: a caller's request may wait for locks that the engine's own work must not wait behind. */
+export type Lane = "engine" | "request";
+
 /**
  * A connection, or a few. The driver package is the user's; only the members used here are asked of it.
  */
@@ -8,7 +11,7 @@ export interface Driver<Tx> {
    * Runs a script on one connection, as one transaction at READ COMMITTED if asked, else each statement by
    * itself. Rolls back on any error. An error of a statement is thrown into the script first.
    */
-  run<T>(script: () => Script<T>, transaction: boolean): Promise<T>;
+  run<T>(lane: Lane, transaction: boolean, script: () => Script<T>): Promise<T>;
   /** Runs a script inside the user's open transaction. Neither commits, nor rolls back, nor retries. */
   within<T>(tx: Tx, script: () => Script<T>): Promise<T>;
   close(): Promise<void>;

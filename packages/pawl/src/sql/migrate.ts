@@ -1,7 +1,7 @@
 import { IncompatibleDatabaseError } from "../store/errors.js";
 import type { Dialect, TableDefinition } from "./dialect.js";
 import { migrations } from "./schema.js";
-import { int, type Sql, text } from "./sql.js";
+import { int, Raced, type Sql, text } from "./sql.js";
 import type { Row, Script } from "./statement.js";
 
 /**
@@ -21,7 +21,19 @@ const meta: TableDefinition = {
 /** Everything runs under one lock, so that of many processes one migrates and the others find it done. */
 export function* migrateScript(sql: Sql): Script<void> {
   const { dialect } = sql;
-  for (const statement of dialect.lockMigrations()) yield* execute(sql, statement);
+  for (const statement of dialect.lockMigrations()) {
+    const [row] = yield* execute(sql, statement);
+    if (row !== undefined && row["locked"] === 0) throw new Raced();
+  }
+  try {
+    yield* bringUpToDate(sql);
+  } finally {
+    for (const statement of dialect.unlockMigrations()) yield* execute(sql, statement);
+  }
+}
+
+function* bringUpToDate(sql: Sql): Script<void> {
+  const { dialect } = sql;
   for (const statement of dialect.createTable("meta", meta)) yield* execute(sql, statement);
   const { version, minimum } = yield* recorded(sql);
   if (minimum > CODE_VERSION) {
@@ -34,7 +46,6 @@ export function* migrateScript(sql: Sql): Script<void> {
     yield* record(sql, "version", migration.version);
     yield* record(sql, "minimum", migration.minimumCode);
   }
-  for (const statement of dialect.unlockMigrations()) yield* execute(sql, statement);
 }
 
 /** The statements of an empty database, for the golden files. */

@@ -5,7 +5,7 @@ import { NotMigratedError } from "../store/errors.js";
 import type { DbTime } from "../store/records.js";
 import type { ClaimAnswer, ClaimRequest, Part, PartAnswer, Store } from "../store/store.js";
 import type { Dialect } from "./dialect.js";
-import type { Driver } from "./driver.js";
+import type { Driver, Lane } from "./driver.js";
 import { migrateScript } from "./migrate.js";
 import { int, Raced, Sql, type Verb } from "./sql.js";
 import type { Row, Script } from "./statement.js";
@@ -71,12 +71,13 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
 
   /** Runs a verb, again and again while the database is busy or away. Every verb may be sent twice. */
   async function run<Args extends readonly unknown[], T>(
+    lane: Lane,
     verb: Verb<Args, T>,
     ...args: Args
   ): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await driver.run(() => verb.script(...args), verb.transaction);
+        return await driver.run(lane, verb.transaction, () => verb.script(...args));
       } catch (error) {
         if (!mayRetry(error)) throw explain(error);
         if (tries === MAX_TRIES) {
@@ -118,7 +119,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   /** Halves a batch until the part that the database refuses stands alone. */
   async function commit(parts: readonly Part[]): Promise<PartAnswer[]> {
     try {
-      return await run(verbs.commit, parts);
+      return await run("engine", verbs.commit, parts);
     } catch (error) {
       if (dialect.classify(error) !== "data") throw error;
       if (parts.length === 1) return [{ kind: "bad", message: "the database refuses this data" }];
@@ -135,66 +136,70 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   let lowWater = 0;
   let lastFullClaim = 0;
   async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    const first = await run(verbs.claim, request, lowWater);
+    const from = lowWater;
+    const first = await run("engine", verbs.claim, request, from);
     if (first.answer.kind === "dead") return first.answer;
     const { now: at, claimed } = first.answer;
-    const wasFull = lowWater === 0;
+    const isFull = from === 0;
+    if (isFull) lastFullClaim = at;
     const missing = request.limit - claimed.length;
-    const due = at >= lastFullClaim + FULL_CLAIM_EVERY_MS;
-    if (wasFull) lastFullClaim = at;
-    lowWater = missing > 0 || (due && !wasFull) ? 0 : (first.oldestDue ?? 0);
-    if (missing === 0 || wasFull) return first.answer;
+    const trusted = missing === 0 && at < lastFullClaim + FULL_CLAIM_EVERY_MS;
+    lowWater = trusted && dialect.keepsDeadEntries ? (first.oldestDue ?? 0) : 0;
+    if (missing === 0 || isFull) return first.answer;
 
     const rest = {
       ...request,
       limit: missing,
       reservedForNew: Math.min(request.reservedForNew, missing),
     };
-    const second = await run(verbs.claim, rest, 0);
+    const second = await run("engine", verbs.claim, rest, 0);
     if (second.answer.kind === "dead") return second.answer;
     return { kind: "ok", now: second.answer.now, claimed: [...claimed, ...second.answer.claimed] };
   }
 
   return {
-    migrate: () => run({ transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
+    migrate: () =>
+      run("request", { transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
     close: () => driver.close(),
-    now: () => run(now),
+    now: () => run("request", now),
 
     create: async (instances, { tx, lease } = {}) => {
       if (instances.length === 0) return [];
       return tx === undefined
-        ? run(verbs.create, instances, lease?.runner ?? null)
+        ? run("request", verbs.create, instances, lease?.runner ?? null)
         : runWithin(tx, verbs.create, instances, null);
     },
     sendEvent: async (target, event, { tx } = {}) =>
       tx === undefined
-        ? run(verbs.sendEvent, target, event)
+        ? run("request", verbs.sendEvent, target, event)
         : runWithin(tx, verbs.postEvent, target, event, newId()),
-    pause: (target) => run(verbs.control, "pause", target, newId()),
-    resume: (target) => run(verbs.control, "resume", target, newId()),
-    terminate: (target, operationId) => run(verbs.control, "terminate", target, operationId),
-    restart: (target, operationId) => run(verbs.control, "restart", target, operationId),
+    pause: (target) => run("request", verbs.control, "pause", target, newId()),
+    resume: (target) => run("request", verbs.control, "resume", target, newId()),
+    terminate: (target, operationId) =>
+      run("request", verbs.control, "terminate", target, operationId),
+    restart: (target, operationId) => run("request", verbs.control, "restart", target, operationId),
 
-    register: (runner, leaseMs) => run(runners.register, runner, leaseMs),
-    heartbeat: (runner, leaseMs) => run(runners.heartbeat, runner, leaseMs),
-    declareDead: () => run(runners.declareDead),
-    retire: (runner) => run(runners.retire, runner),
+    register: (runner, leaseMs) => run("engine", runners.register, runner, leaseMs),
+    heartbeat: (runner, leaseMs) => run("engine", runners.heartbeat, runner, leaseMs),
+    declareDead: () => run("engine", runners.declareDead),
+    retire: (runner) => run("engine", runners.retire, runner),
 
     claim,
-    adopt: async (runner, iids) => (iids.length === 0 ? [] : run(verbs.adopt, runner, iids)),
-    load: async (runs) => (runs.length === 0 ? [] : run(verbs.load, runs)),
+    adopt: async (runner, iids) =>
+      iids.length === 0 ? [] : run("engine", verbs.adopt, runner, iids),
+    load: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.load, runs)),
     commit: async (parts) => {
       if (new Set(parts.map((part) => part.iid)).size < parts.length) {
         throw new Error("a batch holds at most one part per run");
       }
       return parts.length === 0 ? [] : commit(parts);
     },
-    poll: async (runs) => (runs.length === 0 ? [] : run(verbs.poll, runs)),
-    moveInbox: (limit) => run(verbs.moveInbox, limit),
-    nextDueInMs: (lanes) => run(verbs.nextDue, lanes),
+    poll: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.poll, runs)),
+    moveInbox: (limit) => run("engine", verbs.moveInbox, limit),
+    nextDueInMs: (lanes) => run("engine", verbs.nextDue, lanes),
 
-    get: (target) => run(verbs.get, target),
-    list: (query) => run(verbs.list, query),
-    history: (target, query) => run(verbs.history, target, query),
+    get: (target) => run("request", verbs.get, target),
+    list: (query) => run("request", verbs.list, query),
+    history: (target, query) => run("request", verbs.history, target, query),
   };
 }

@@ -52,6 +52,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
       )
         .map(([column, type], position) => `${column} ${jsonTypes[type]} PATH '$[${position}]'`)
         .join(", ")})) AS ${alias}`,
+    keepsDeadEntries: true,
     drivenJoin: "STRAIGHT_JOIN",
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
@@ -74,11 +75,15 @@ export function mysqlDialect(tablePrefix: string): Dialect {
         .join(", ")}`;
     },
     classify,
-    // DDL commits by itself here, so a lock of the session, not of the transaction.
-    lockMigrations: () => [`SELECT GET_LOCK('${tablePrefix}migrate', 60) AS locked`],
-    unlockMigrations: () => [`SELECT RELEASE_LOCK('${tablePrefix}migrate') AS released`],
+    // DDL commits by itself here, so the lock is the session's. Its name is the server's: it holds the database's.
+    lockMigrations: () => [`SELECT GET_LOCK(${migrationLock(tablePrefix)}, 60) AS locked`],
+    unlockMigrations: () => [`SELECT RELEASE_LOCK(${migrationLock(tablePrefix)}) AS released`],
     createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
   };
+}
+
+function migrationLock(tablePrefix: string): string {
+  return `SHA1(CONCAT(DATABASE(), '.${tablePrefix}migrate'))`;
 }
 
 function createTable(table: string, tablePrefix: string, definition: TableDefinition): string[] {

@@ -32,6 +32,7 @@ export function postgresDialect(schema: string): Dialect {
       `unnest(${Object.entries(columns)
         .map(([column, type]) => `:${param}.${column}::${arrayTypes[type]}`)
         .join(", ")}) AS ${alias}(${Object.keys(columns).join(", ")})`,
+    keepsDeadEntries: true,
     drivenJoin: "JOIN",
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",

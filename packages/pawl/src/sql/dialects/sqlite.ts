@@ -21,6 +21,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
       `(SELECT ${Object.keys(columns)
         .map((column) => `:${param}.${column} AS ${column}`)
         .join(", ")}) AS ${alias}`,
+    keepsDeadEntries: false,
     drivenJoin: "CROSS JOIN",
     lock: "",
     lockSkipping: "",

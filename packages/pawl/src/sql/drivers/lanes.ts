@@ -1,17 +1,20 @@
+import type { Lane } from "../driver.js";
+
 export interface Connection {
-  /** Set when the connection is lost, used or idle. */
+  /** Set when the connection is lost, in use or idle. */
   broken: boolean;
   close(): void;
 }
 
 /**
  * A few connections of the engine's own, each used by one caller at a time, opened when needed and opened
- * again after they broke. Callers queue in order.
+ * again after they broke. Callers queue in order; requests leave one connection to the engine, so that a
+ * request that waits for a user's lock never holds up a commit or a heartbeat.
  */
 export class Lanes<C extends Connection> {
   readonly #idle: C[] = [];
-  readonly #queue: (() => void)[] = [];
-  #busy = 0;
+  readonly #waiting: Record<Lane, (() => void)[]> = { engine: [], request: [] };
+  readonly #busy: Record<Lane, number> = { engine: 0, request: 0 };
   #closed = false;
 
   constructor(
@@ -19,9 +22,9 @@ export class Lanes<C extends Connection> {
     private readonly open: () => Promise<C>,
   ) {}
 
-  async use<T>(work: (connection: C) => Promise<T>): Promise<T> {
-    if (this.#busy >= this.size) await new Promise<void>((turn) => this.#queue.push(turn));
-    else this.#busy += 1;
+  async use<T>(lane: Lane, work: (connection: C) => Promise<T>): Promise<T> {
+    if (this.#hasRoom(lane)) this.#busy[lane] += 1;
+    else await new Promise<void>((turn) => this.#waiting[lane].push(turn));
     try {
       const connection = await this.#connection();
       try {
@@ -31,10 +34,9 @@ export class Lanes<C extends Connection> {
         else this.#idle.push(connection);
       }
     } finally {
-      // A waiting caller takes over the lane, so `busy` stays.
-      const next = this.#queue.shift();
-      if (next === undefined) this.#busy -= 1;
-      else next();
+      this.#busy[lane] -= 1;
+      this.#admit("engine");
+      this.#admit("request");
     }
   }
 
@@ -43,15 +45,25 @@ export class Lanes<C extends Connection> {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
+  #hasRoom(lane: Lane): boolean {
+    const { engine, request } = this.#busy;
+    if (engine + request >= this.size) return false;
+    return lane === "engine" || request < Math.max(1, this.size - 1);
+  }
+
+  #admit(lane: Lane): void {
+    if (!this.#hasRoom(lane)) return;
+    const turn = this.#waiting[lane].shift();
+    if (turn === undefined) return;
+    this.#busy[lane] += 1;
+    turn();
+  }
+
   async #connection(): Promise<C> {
     if (this.#closed) throw new Error("the store is closed");
-    for (
-      let connection = this.#idle.pop();
-      connection !== undefined;
-      connection = this.#idle.pop()
-    ) {
-      if (!connection.broken) return connection;
-      connection.close();
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (!idle.broken) return idle;
+      idle.close();
     }
     return this.open();
   }

@@ -3,17 +3,16 @@ import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
 import { Lanes, type Connection } from "./lanes.js";
 
-/** The members used of a `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
-export type MysqlPool = { promise(): MysqlPromisePool } | MysqlPromisePool;
+/** A `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
+export type MysqlPool = MysqlPromisePool | { promise(): MysqlPromisePool };
 
 export interface MysqlPromisePool {
-  getConnection(): Promise<MysqlPoolConnection>;
+  getConnection(): Promise<{ destroy(): void }>;
 }
 
-interface MysqlPoolConnection extends MysqlQueryable {
-  destroy(): void;
-  beginTransaction(): Promise<unknown>;
-  on?(event: "error" | "end", listener: () => void): unknown;
+/** A `mysql2` connection inside a transaction. `beginTransaction` is what a connection has and a pool has not. */
+export interface MysqlTransaction {
+  beginTransaction(...args: never): unknown;
 }
 
 interface MysqlQueryable {
@@ -21,14 +20,9 @@ interface MysqlQueryable {
   execute(options: { sql: string; values: readonly unknown[] }): Promise<[unknown, ...unknown[]]>;
 }
 
-/** A `mysql2` connection inside a transaction. `beginTransaction` is what a connection has and a pool has not. */
-export type MysqlTransaction =
-  | { promise(): MysqlPromiseTransaction; beginTransaction(callback: never): unknown }
-  | MysqlPromiseTransaction;
-
-export interface MysqlPromiseTransaction {
-  execute(options: { sql: string; values: never }): Promise<[unknown, ...unknown[]]>;
-  beginTransaction(): Promise<unknown>;
+interface MysqlPoolConnection extends MysqlQueryable {
+  destroy(): void;
+  on(event: "error" | "end", listener: () => void): unknown;
 }
 
 /**
@@ -37,7 +31,7 @@ export interface MysqlPromiseTransaction {
  */
 const session = [
   "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-  "SET SESSION innodb_lock_wait_timeout = 2",
+  "SET SESSION innodb_lock_wait_timeout = 1",
   "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
   "SET NAMES utf8mb4",
   "SET SESSION autocommit = 1",
@@ -54,14 +48,14 @@ export function mysqlDriver(
   const promised = "promise" in pool ? pool.promise() : pool;
   const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised));
   return {
-    run: (script, transaction) =>
-      lanes.use(async (lane) => {
+    run: (lane, transaction, script) =>
+      lanes.use(lane, async (held) => {
         try {
           return transaction
-            ? await inTransaction(lane.connection, script())
-            : await drive(lane.connection, script());
+            ? await inTransaction(held.connection, script())
+            : await drive(held.connection, script());
         } catch (error) {
-          if (isDisconnect(error)) lane.broken = true;
+          if (isDisconnect(error)) held.broken = true;
           throw error;
         }
       }),
@@ -72,26 +66,26 @@ export function mysqlDriver(
           "tx must be a mysql2 connection with an open transaction, not a pool",
         );
       }
-      const connection = "promise" in tx ? tx.promise() : tx;
-      return drive(connection as unknown as MysqlQueryable, script());
+      const connection = tx as MysqlTransaction & MysqlQueryable & { promise?(): MysqlQueryable };
+      return drive(connection.promise?.() ?? connection, script());
     },
     close: async () => lanes.close(),
   };
 }
 
 async function connect(pool: MysqlPromisePool): Promise<MysqlConnection> {
-  const connection = await pool.getConnection();
-  const lane = { connection, broken: false, close: () => connection.destroy() };
-  const lost = (): void => void (lane.broken = true);
-  connection.on?.("error", lost);
-  connection.on?.("end", lost);
+  const connection = (await pool.getConnection()) as MysqlPoolConnection;
+  const held = { connection, broken: false, close: () => connection.destroy() };
+  const lost = (): void => void (held.broken = true);
+  connection.on("error", lost);
+  connection.on("end", lost);
   try {
     for (const sql of session) await connection.query({ sql });
   } catch (error) {
     connection.destroy();
     throw error;
   }
-  return lane;
+  return held;
 }
 
 async function drive<T>(connection: MysqlQueryable, script: Script<T>): Promise<T> {

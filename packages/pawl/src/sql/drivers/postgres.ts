@@ -31,6 +31,9 @@ type PgQuery = {
   readonly values?: readonly unknown[];
 };
 
+/** The engine waits only for its own short transactions; anything longer is a lock it must not wait for. */
+const LOCK_TIMEOUT_MS = 500;
+
 /**
  * Plans are made once for each connection and kept. One made while a table was empty turned a commit
  * into 64 s at a million rows, so everything but an index lookup is switched off here.
@@ -44,12 +47,13 @@ const settings = {
   enable_material: "off",
   jit: "off",
   default_transaction_isolation: "read\\ committed",
-  // The engine waits only for its own short transactions; anything longer is a lock it must not wait for.
-  lock_timeout: "2s",
+  lock_timeout: `${LOCK_TIMEOUT_MS}ms`,
 };
 const startupOptions = Object.entries(settings)
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(" ");
+
+const BEGIN_BEHIND_A_POOLER = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`;
 
 type PgConnection = Connection & {
   readonly client: PgClient;
@@ -67,12 +71,11 @@ export function postgresDriver(
   connections: number,
   isDisconnect: (error: unknown) => boolean,
 ): Driver<PgTransaction> {
-  // An idle client of the user's pool that loses its server would otherwise end the process.
-  pool.on("error", () => {});
+  surviveIdleErrors(pool);
   const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
   return {
-    run: (script, transaction) =>
-      lanes.use(async (connection) => {
+    run: (lane, transaction, script) =>
+      lanes.use(lane, async (connection) => {
         try {
           return transaction || !connection.direct
             ? await inTransaction(connection, script())
@@ -93,6 +96,15 @@ export function postgresDriver(
     },
     close: async () => lanes.close(),
   };
+}
+
+const surviving = new WeakSet<PgPool>();
+
+/** An idle client of the user's pool that loses its server would otherwise end the process. */
+function surviveIdleErrors(pool: PgPool): void {
+  if (surviving.has(pool)) return;
+  surviving.add(pool);
+  pool.on("error", () => {});
 }
 
 async function connect(pool: PgPool): Promise<PgConnection> {
@@ -163,7 +175,7 @@ async function execute(
 
 async function inTransaction<T>({ client, direct }: PgConnection, script: Script<T>): Promise<T> {
   // Not awaited: BEGIN travels with the first statement, whose own failure is the one to report.
-  client.query({ text: "BEGIN ISOLATION LEVEL READ COMMITTED" }).catch(() => {});
+  client.query({ text: direct ? "BEGIN" : BEGIN_BEHIND_A_POOLER }).catch(() => {});
   try {
     const result = await drive(client, script, direct);
     await client.query({ text: "COMMIT" });

@@ -78,7 +78,7 @@ export function sqliteDriver(
 
   return {
     // Not async inside: a transaction begins and ends in one go, so nothing can come between.
-    run: async (script, transaction) => {
+    run: async (_lane, transaction, script) => {
       const on = connection();
       if (on === handle && inTransaction(handle)) throw new HandleInUse();
       if (!transaction) return drive(on, script());

@@ -11,6 +11,9 @@ const columns = {
   origin: "key",
 } as const;
 
+/** In UTF-16 units; as escaped UTF-8 it can take four times as many bytes. */
+const CHUNK_LENGTH = 2 * 1024 * 1024;
+
 export type Create = Verb<[items: readonly NewInstance[], runner: string | null], CreateAnswer[]>;
 
 export function createVerb(sql: Sql): Create {
@@ -128,9 +131,10 @@ function inSteps(sql: Sql, existing: Statement): Create {
       const [clock] = yield runner === null ? now.with() : nowAndAlive.with({ runner });
       const at = int(clock as Row, "now");
       const eager = int(clock as Row, "alive") === 1;
-      const kept = free.length > 0 ? yield* insertWhatIsFree(free, at) : [];
+      const kept: NewInstance[] = [];
+      for (const chunk of byBytes(free)) kept.push(...(yield* insertWhatIsFree(chunk, at)));
       if (kept.length > 0) {
-        const tickets = kept.map(toRow);
+        const tickets = kept.map((item) => ({ ...toRow(item), params: null }));
         yield eager
           ? leased.with({ items: tickets, at, runner })
           : queued.with({ items: tickets, at });
@@ -140,6 +144,22 @@ function inSteps(sql: Sql, existing: Statement): Create {
       return answers(items, born, explained ? found : yield existing.with({ items: rows }), eager);
     },
   };
+}
+
+/** Several statements of one transaction, each well below MariaDB's default packet of 16 MiB. */
+function byBytes(items: readonly NewInstance[]): NewInstance[][] {
+  const chunks: NewInstance[][] = [];
+  let room = 0;
+  for (const item of items) {
+    const length = item.params?.length ?? 0;
+    if (chunks.length === 0 || length > room) {
+      chunks.push([]);
+      room = CHUNK_LENGTH;
+    }
+    chunks.at(-1)?.push(item);
+    room -= length;
+  }
+  return chunks;
 }
 
 function firstOfEachId(items: readonly NewInstance[]): NewInstance[] {

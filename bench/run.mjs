@@ -1,0 +1,14 @@
+// @ts-check
+// npm run bench -- <suite> [options]
+import { benchStore } from "./store/index.mjs";
+
+/** @type {Record<string, (args: string[]) => Promise<void>>} */
+const suites = { store: benchStore };
+
+const [name = "", ...args] = process.argv.slice(2);
+const suite = Object.hasOwn(suites, name) ? suites[name] : undefined;
+if (suite === undefined) {
+  console.error(`npm run bench -- <${Object.keys(suites).join("|")}> [options]`);
+  process.exit(2);
+}
+await suite(args);

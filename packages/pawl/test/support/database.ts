@@ -1,0 +1,204 @@
+import { randomBytes } from "node:crypto";
+import mysql from "mysql2/promise";
+import { mysqlStore } from "pawl/mysql";
+import { postgresStore } from "pawl/postgres";
+import pg from "pg";
+import type { Clock } from "../../src/model/seams.js";
+import type { Store } from "../../src/store/store.js";
+import type { Scope } from "./scope.js";
+import { type Kind, sharedServer } from "./servers.js";
+import { until } from "./until.js";
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A connection of a person with a SQL prompt. */
+export type Session = {
+  /** What the server calls it. */
+  readonly id: number;
+  query(sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+};
+
+type StoreOptions = {
+  readonly connections?: number;
+  readonly clock?: Clock | undefined;
+  /** Another way to the same server. */
+  readonly url?: string;
+};
+
+/** An empty place on a server for one test: a schema on PostgreSQL, a database on the others. */
+export type Database = {
+  readonly kind: Kind;
+  readonly url: string;
+  readonly name: string;
+  table(name: string): string;
+  /** A store with a pool of its own. */
+  store(options?: StoreOptions): Store;
+  session(): Promise<Session>;
+};
+
+type PlaceOptions = {
+  readonly url?: string;
+  /** Made already: another connection to it. */
+  readonly name?: string;
+};
+
+export async function database(
+  scope: Scope,
+  kind: Kind,
+  { url = sharedServer(kind), name }: PlaceOptions = {},
+): Promise<Database> {
+  const place = name ?? `t${randomBytes(6).toString("hex")}`;
+  if (name === undefined) {
+    await onServer(kind, url, place, "make");
+    scope.defer(() => onServer(kind, url, place, "drop"));
+  }
+  return {
+    kind,
+    url,
+    name: place,
+    table: (table) => (kind === "postgres" ? `${place}.${table}` : `${place}.pawl_${table}`),
+    store: ({ connections, clock, url: via = url } = {}) => {
+      const options = {
+        ...(connections === undefined ? {} : { connections }),
+        ...(clock === undefined ? {} : { clock }),
+      };
+      if (kind === "postgres") {
+        const pool = postgresPool(scope, via);
+        const store = postgresStore(pool, { schema: place, ...options });
+        scope.defer(() => store.close());
+        return store;
+      }
+      const store = mysqlStore(mysqlPool(scope, via, place), options);
+      scope.defer(() => store.close());
+      return store;
+    },
+    session: async () => {
+      const session =
+        kind === "postgres" ? await postgresSession(url) : await mysqlSession(url, place);
+      scope.defer(() => session.close());
+      return session;
+    },
+  };
+}
+
+/** A migrated database with a store on it. */
+export async function world(
+  scope: Scope,
+  kind: Kind,
+  options: PlaceOptions & { readonly clock?: Clock } = {},
+): Promise<{ db: Database; store: Store }> {
+  const db = await database(scope, kind, options);
+  const store = db.store({ clock: options.clock });
+  await store.migrate();
+  return { db, store };
+}
+
+export function postgresPool(scope: Scope, url: string, options: pg.PoolConfig = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max: 4, ...options });
+  scope.defer(() => pool.end());
+  return pool;
+}
+
+export function mysqlPool(
+  scope: Scope,
+  url: string,
+  name: string,
+  options: mysql.PoolOptions = {},
+): mysql.Pool {
+  const pool = mysql.createPool({ uri: url, database: name, connectionLimit: 4, ...options });
+  scope.defer(() => pool.end());
+  return pool;
+}
+
+async function onServer(
+  kind: Kind,
+  url: string,
+  place: string,
+  verb: "make" | "drop",
+): Promise<void> {
+  const [client, what] =
+    kind === "postgres"
+      ? [await postgresSession(url), "SCHEMA"]
+      : [await mysqlSession(url), "DATABASE"];
+  try {
+    if (verb === "make") {
+      // A PostgreSQL store makes its schema itself.
+      if (kind !== "postgres") await client.query(`CREATE DATABASE ${place}`);
+    } else {
+      await client.query(
+        `DROP ${what} IF EXISTS ${place} ${kind === "postgres" ? "CASCADE" : ""}`,
+      );
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+export async function postgresSession(url: string): Promise<Session> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  const { rows } = await client.query<{ id: number }>("SELECT pg_backend_pid() AS id");
+  return {
+    id: rows[0]!.id,
+    query: async (sql, values = []) => (await client.query<Row>(sql, [...values])).rows,
+    close: () => client.end(),
+  };
+}
+
+export async function mysqlSession(url: string, name?: string): Promise<Session> {
+  const connection = await mysql.createConnection({
+    uri: url,
+    ...(name === undefined ? {} : { database: name }),
+  });
+  connection.on("error", () => {});
+  return {
+    id: connection.threadId,
+    query: async (sql, values = []) => {
+      const [rows] = await connection.query(sql, [...values]);
+      return Array.isArray(rows) ? (rows as Row[]) : [];
+    },
+    close: async () => connection.destroy(),
+  };
+}
+
+/** Until the session waits for a lock of another; then answers who that is asked by `watcher`. */
+export async function untilBlocked(
+  { kind }: Pick<Database, "kind">,
+  watcher: Session,
+  blocked: Session,
+): Promise<void> {
+  const text =
+    kind === "postgres"
+      ? `SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND cardinality(pg_blocking_pids(pid)) > 0`
+      : `SELECT 1 FROM information_schema.innodb_trx
+         WHERE trx_mysql_thread_id = ? AND trx_state = 'LOCK WAIT'`;
+  await until(
+    async () => (await watcher.query(text, [blocked.id])).length > 0,
+    `session ${blocked.id} waiting for a lock`,
+  );
+}
+
+/** Until some connection waits for a lock that `holder` has; answers its id. */
+export async function untilBlockedBy(
+  { kind }: Pick<Database, "kind">,
+  watcher: Session,
+  holder: Session,
+): Promise<number> {
+  const text = {
+    postgres: `SELECT pid AS id FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))`,
+    mariadb: `SELECT r.trx_mysql_thread_id AS id FROM information_schema.innodb_lock_waits AS w
+       JOIN information_schema.innodb_trx AS r ON r.trx_id = w.requesting_trx_id
+       JOIN information_schema.innodb_trx AS b ON b.trx_id = w.blocking_trx_id
+       WHERE b.trx_mysql_thread_id = ?`,
+    mysql: `SELECT r.trx_mysql_thread_id AS id FROM performance_schema.data_lock_waits AS w
+       JOIN information_schema.innodb_trx AS r ON r.trx_id = w.requesting_engine_transaction_id
+       JOIN information_schema.innodb_trx AS b ON b.trx_id = w.blocking_engine_transaction_id
+       WHERE b.trx_mysql_thread_id = ?`,
+  }[kind];
+  return until(async () => {
+    const [row] = await watcher.query(text, [holder.id]);
+    return row === undefined ? undefined : Number(row["id"]);
+  }, `anyone waiting for session ${holder.id}`);
+}

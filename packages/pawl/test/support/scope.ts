@@ -1,0 +1,34 @@
+/** What a test opened, to be closed in reverse order, all of it, also after a failure. */
+export class Scope {
+  readonly #steps: (() => unknown)[] = [];
+
+  defer(step: () => unknown): void {
+    this.#steps.push(step);
+  }
+
+  async end(): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    for (const step of this.#steps.splice(0).toReversed()) {
+      try {
+        await step();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    return failures;
+  }
+}
+
+export async function inScope<T>(work: (scope: Scope) => Promise<T>): Promise<T> {
+  const scope = new Scope();
+  let result: T;
+  try {
+    result = await work(scope);
+  } catch (error) {
+    await scope.end(); // the first failure is the one worth reading
+    throw error;
+  }
+  const [failure] = await scope.end();
+  if (failure !== undefined) throw failure;
+  return result;
+}

@@ -1,0 +1,41 @@
+import type { Scope } from "./scope.js";
+
+export type Kind = "postgres" | "mariadb" | "mysql";
+
+const all: readonly Kind[] = ["postgres", "mariadb", "mysql"];
+const asked = (process.env["PAWL_TEST_STORES"] ?? all.join(",")).split(",").map((n) => n.trim());
+
+/** The servers that this run is about. */
+export const servers: readonly Kind[] = all.filter((kind) => asked.includes(kind));
+
+export function sharedServer(kind: Kind): string {
+  const variable = `PAWL_TEST_${kind.toUpperCase()}_URL`;
+  const url = process.env[variable];
+  if (!url) throw new Error(`${variable} names no server, and PAWL_TEST_STORES asks for one`);
+  return url;
+}
+
+const control = process.env["PAWL_TEST_CONTROL_URL"];
+
+/** False only if all servers were given by URL: then nobody can start or crash one for a test. */
+export const canStartServers = control !== undefined;
+
+export type PrivateServer = {
+  readonly url: string;
+  /** As after a power cut, on the same port and data. */
+  restart(): Promise<void>;
+};
+
+/** A server that only this test uses, gone with its scope. */
+export async function privateServer(scope: Scope, kind: Kind): Promise<PrivateServer> {
+  const { id, url } = (await post(`start/${kind}`)) as { id: string; url: string };
+  scope.defer(() => post(`stop/${id}`));
+  return { url, restart: async () => void (await post(`restart/${id}`)) };
+}
+
+async function post(path: string): Promise<unknown> {
+  const answer = await fetch(`${control}/${path}`, { method: "POST" });
+  const body = await answer.text();
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${body}`);
+  return JSON.parse(body);
+}
