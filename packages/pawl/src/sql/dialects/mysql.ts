@@ -82,8 +82,9 @@ export function mysqlDialect(tablePrefix: string): Dialect {
   };
 }
 
+/** Names of locks are global and at most 64 long. MySQL 9 has no SHA1() any more. */
 function migrationLock(tablePrefix: string): string {
-  return `SHA1(CONCAT(DATABASE(), '.${tablePrefix}migrate'))`;
+  return `SHA2(CONCAT(DATABASE(), '.${tablePrefix}migrate'), 224)`;
 }
 
 function createTable(table: string, tablePrefix: string, definition: TableDefinition): string[] {

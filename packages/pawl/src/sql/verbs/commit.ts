@@ -64,9 +64,12 @@ const ticketChanges = (now: string): Record<string, string> => ({
   history_bytes: "CASE WHEN p.becomes = 'leased' THEN t.history_bytes ELSE p.history_bytes END",
   part_no: "p.part_no",
 });
-/** A refused park leaves the ticket alone; a watch sent again must not move its wake. */
-const writesTicketSql = `(p.becomes IN ('waiting', 'queued', 'paused')
-  OR (p.next = 'watch' OR p.takeovers IS NOT NULL) AND t.part_no < p.part_no)`;
+/**
+ * A refused park leaves the ticket alone; a watch sent again must not move its wake. A finished one is
+ * removed: written too, in the same statement, one of both would silently not happen.
+ */
+const writesTicketSql = `(p.becomes IN ('waiting', 'queued', 'paused') OR p.becomes = 'leased'
+  AND (p.next = 'watch' OR p.takeovers IS NOT NULL) AND t.part_no < p.part_no)`;
 
 function inOneStatement(sql: Sql, events: EventReader, missing: MissingParts): Commit {
   const ticket = sql.table("ticket");

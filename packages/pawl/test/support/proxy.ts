@@ -1,0 +1,117 @@
+import { createServer, connect, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Scope } from "./scope.js";
+import type { Kind } from "./servers.js";
+
+/** Counts the whole messages in a stream of bytes. */
+type Counter = (chunk: Buffer) => number;
+
+/**
+ * A line between a store and its server that breaks where it is told to: after the server has read a request
+ * and before its answer comes back, or before the request gets there.
+ */
+export type Proxy = {
+  readonly url: string;
+  /** Breaks the line at the n-th request, or at its reply, counted from now over all connections. */
+  cut(at: "request" | "reply", n: number): { readonly happened: boolean };
+  /** From now on takes connections and everything sent on them, and passes nothing on. */
+  fallSilent(): void;
+};
+
+export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promise<Proxy> {
+  const target = new URL(serverUrl);
+  const open = new Set<Socket>();
+  let cut: { at: "request" | "reply"; left: number; happened: boolean } | undefined;
+  let silent = false;
+
+  /** True if the line breaks here. */
+  const breaksAt = (at: "request" | "reply", messages: number): boolean => {
+    if (cut === undefined || cut.happened || cut.at !== at) return false;
+    cut.left -= messages;
+    cut.happened = cut.left <= 0;
+    return cut.happened;
+  };
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    const requests = kind === "postgres" ? postgresRequests() : mysqlPackets(0);
+    const replies = kind === "postgres" ? postgresReplies() : mysqlPackets(1);
+    const breakLine = (): void => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", breakLine);
+      socket.on("close", () => {
+        open.delete(socket);
+        breakLine();
+      });
+    }
+    client.on("data", (chunk) => {
+      if (silent) return;
+      if (breaksAt("request", requests(chunk))) breakLine();
+      else upstream.write(chunk);
+    });
+    upstream.on("data", (chunk) => {
+      if (silent) return;
+      if (breaksAt("reply", replies(chunk))) breakLine();
+      else client.write(chunk);
+    });
+  });
+  await listening(server);
+  scope.defer(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+
+  const url = new URL(serverUrl);
+  url.port = String((server.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    cut: (at, n) => (cut = { at, left: n, happened: false }),
+    fallSilent: () => void (silent = true),
+  };
+}
+
+function listening(server: Server): Promise<void> {
+  return new Promise((resolve) => void server.listen(0, "127.0.0.1", resolve));
+}
+
+/** A message is one byte of type and four of length, but the first of a client has no type. */
+function postgresMessages(counted: string, first: "typed" | "untyped"): Counter {
+  let held: Buffer = Buffer.alloc(0);
+  let header = first === "typed" ? 1 : 0;
+  return (chunk) => {
+    held = Buffer.concat([held, chunk]);
+    let count = 0;
+    while (held.length >= header + 4) {
+      const length = header + held.readUInt32BE(header);
+      if (held.length < length) break;
+      if (header === 1 && counted.includes(String.fromCharCode(held[0]!))) count += 1;
+      held = held.subarray(length);
+      header = 1;
+    }
+    return count;
+  };
+}
+
+/** Sync and simple Query end a request, ReadyForQuery its reply. */
+const postgresRequests = (): Counter => postgresMessages("SQ", "untyped");
+const postgresReplies = (): Counter => postgresMessages("Z", "typed");
+
+/** A packet is three bytes of length and one of number: 0 begins a command, 1 its reply. */
+function mysqlPackets(counted: 0 | 1): Counter {
+  let held: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    held = Buffer.concat([held, chunk]);
+    let count = 0;
+    while (held.length >= 4) {
+      const length = 4 + held.readUIntLE(0, 3);
+      if (held.length < length) break;
+      if (held[3] === counted) count += 1;
+      held = held.subarray(length);
+    }
+    return count;
+  };
+}
