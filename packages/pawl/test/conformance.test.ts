@@ -1,4 +1,4 @@
-import { describe, test } from "vitest";
+import { afterAll, describe, test } from "vitest";
 import { storeConformanceByTheme, type StoreFixture } from "../src/testing/conformance/index.js";
 import { mysqlFamily, postgres, sqliteFile, sqliteMemory } from "./fixtures.js";
 
@@ -37,13 +37,20 @@ const stores: Readonly<Record<string, () => void>> = {
 function mysqlConforms(name: string): void {
   const url = urlOf(name.toUpperCase());
   conforms(name, mysqlFamily(url));
-  for (const isolation of ["READ COMMITTED", "SERIALIZABLE"] as const) {
-    conforms(`${name} at ${isolation}`, mysqlFamily(url, { isolation }), ["transactions", "races"]);
-  }
+  const readCommitted = mysqlFamily(url, { isolation: "READ COMMITTED" });
+  conforms(`${name} at READ COMMITTED`, readCommitted, ["transactions", "races"]);
+  // Not the transactions: at SERIALIZABLE these servers lock whatever a user's transaction reads.
+  const serializable = mysqlFamily(url, { isolation: "SERIALIZABLE" });
+  conforms(`${name} at SERIALIZABLE`, serializable, ["races"]);
 }
 
-function conforms(name: string, fixture: StoreFixture, themes?: readonly Themes[]): void {
+function conforms(
+  name: string,
+  fixture: StoreFixture & { dispose?(): Promise<void> },
+  themes?: readonly Themes[],
+): void {
   describe(name, () => {
+    afterAll(() => fixture.dispose?.());
     for (const [theme, cases] of Object.entries(storeConformanceByTheme)) {
       if (themes !== undefined && !themes.includes(theme)) continue;
       describe(theme, () => {

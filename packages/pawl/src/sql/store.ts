@@ -26,6 +26,8 @@ const FIRST_BACKOFF_MS = 10;
 const MAX_BACKOFF_MS = 1_000;
 /** About six seconds of backoff in all: longer than a restart of a healthy server, shorter than a request. */
 const MAX_TRIES = 13;
+/** Where each try is slow to fail, fewer of them. */
+const MAX_TRYING_MS = 20_000;
 /** A claim that trusts its low-water mark is followed by one over everything at least this often. */
 const FULL_CLAIM_EVERY_MS = 250;
 
@@ -53,7 +55,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     claim: claimVerb(sql),
     adopt: adoptVerb(sql),
     load: loadVerb(sql),
-    commit: commitVerb(sql, events),
+    commit: commitVerb(sql, events, newId),
     poll: pollVerb(sql, events),
     nextDue: nextDueVerb(sql),
     get: getVerb(sql),
@@ -75,12 +77,13 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     verb: Verb<Args, T>,
     ...args: Args
   ): Promise<T> {
+    const since = runtime.clock.now();
     for (let tries = 1; ; tries++) {
       try {
         return await driver.run(lane, verb.transaction, () => verb.script(...args));
       } catch (error) {
         if (!mayRetry(error)) throw explain(error);
-        if (tries === MAX_TRIES) {
+        if (tries === MAX_TRIES || runtime.clock.now() - since > MAX_TRYING_MS) {
           throw new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away", {
             cause: error,
           });
@@ -119,7 +122,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   /** Halves a batch until the part that the database refuses stands alone. */
   async function commit(parts: readonly Part[]): Promise<PartAnswer[]> {
     try {
-      return await run("engine", verbs.commit, parts);
+      return await run("engine", verbs.commit(parts), parts);
     } catch (error) {
       if (dialect.classify(error) !== "data") throw error;
       if (parts.length === 1) return [{ kind: "bad", message: "the database refuses this data" }];

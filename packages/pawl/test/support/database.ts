@@ -126,9 +126,7 @@ async function onServer(
       // A PostgreSQL store makes its schema itself.
       if (kind !== "postgres") await client.query(`CREATE DATABASE ${place}`);
     } else {
-      await client.query(
-        `DROP ${what} IF EXISTS ${place} ${kind === "postgres" ? "CASCADE" : ""}`,
-      );
+      await client.query(`DROP ${what} IF EXISTS ${place} ${kind === "postgres" ? "CASCADE" : ""}`);
     }
   } finally {
     await client.close();
@@ -163,42 +161,34 @@ export async function mysqlSession(url: string, name?: string): Promise<Session>
   };
 }
 
-/** Until the session waits for a lock of another; then answers who that is asked by `watcher`. */
-export async function untilBlocked(
-  { kind }: Pick<Database, "kind">,
-  watcher: Session,
-  blocked: Session,
-): Promise<void> {
-  const text =
-    kind === "postgres"
-      ? `SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND cardinality(pg_blocking_pids(pid)) > 0`
-      : `SELECT 1 FROM information_schema.innodb_trx
-         WHERE trx_mysql_thread_id = ? AND trx_state = 'LOCK WAIT'`;
-  await until(
-    async () => (await watcher.query(text, [blocked.id])).length > 0,
-    `session ${blocked.id} waiting for a lock`,
-  );
+/** A connection that waits for a lock in this database; `since` differs for each statement that waits. */
+export type Waiter = { readonly id: number; readonly since: string };
+
+export async function waiters(db: Database, watcher: Session): Promise<Waiter[]> {
+  if (db.kind === "postgres") {
+    const rows = await watcher.query(
+      `SELECT pid AS id, query_start::text AS since FROM pg_stat_activity
+       WHERE cardinality(pg_blocking_pids(pid)) > 0 AND strpos(query, $1) > 0`,
+      [db.name],
+    );
+    return rows.map((row) => ({ id: Number(row["id"]), since: String(row["since"]) }));
+  }
+  // The tables that say so are a cache, which is not refreshed while anyone keeps reading it.
+  const [row] = await watcher.query("SHOW ENGINE INNODB STATUS");
+  return String(row?.["Status"])
+    .split("---TRANSACTION ")
+    .filter((text) => text.includes("LOCK WAIT") && text.includes(`\`${db.name}\``))
+    .map((text) => ({
+      id: Number(/thread id (\d+)/.exec(text)?.[1]),
+      since: /^\d+/.exec(text)?.[0] ?? "",
+    }));
 }
 
-/** Until some connection waits for a lock that `holder` has; answers its id. */
-export async function untilBlockedBy(
-  { kind }: Pick<Database, "kind">,
-  watcher: Session,
-  holder: Session,
-): Promise<number> {
-  const text = {
-    postgres: `SELECT pid AS id FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))`,
-    mariadb: `SELECT r.trx_mysql_thread_id AS id FROM information_schema.innodb_lock_waits AS w
-       JOIN information_schema.innodb_trx AS r ON r.trx_id = w.requesting_trx_id
-       JOIN information_schema.innodb_trx AS b ON b.trx_id = w.blocking_trx_id
-       WHERE b.trx_mysql_thread_id = ?`,
-    mysql: `SELECT r.trx_mysql_thread_id AS id FROM performance_schema.data_lock_waits AS w
-       JOIN information_schema.innodb_trx AS r ON r.trx_id = w.requesting_engine_transaction_id
-       JOIN information_schema.innodb_trx AS b ON b.trx_id = w.blocking_engine_transaction_id
-       WHERE b.trx_mysql_thread_id = ?`,
-  }[kind];
-  return until(async () => {
-    const [row] = await watcher.query(text, [holder.id]);
-    return row === undefined ? undefined : Number(row["id"]);
-  }, `anyone waiting for session ${holder.id}`);
+/** Until a connection waits for a lock in this database, that one if given. */
+export function untilBlocked(db: Database, watcher: Session, blocked?: Session): Promise<Waiter> {
+  return until(
+    async () =>
+      (await waiters(db, watcher)).find(({ id }) => blocked === undefined || id === blocked.id),
+    blocked === undefined ? "anyone waiting for a lock" : `${blocked.id} waiting for a lock`,
+  );
 }

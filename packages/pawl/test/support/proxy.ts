@@ -15,6 +15,8 @@ export type Proxy = {
   cut(at: "request" | "reply", n: number): { readonly happened: boolean };
   /** From now on takes connections and everything sent on them, and passes nothing on. */
   fallSilent(): void;
+  /** Ends all connections, and takes no more. */
+  close(): void;
 };
 
 export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promise<Proxy> {
@@ -60,10 +62,11 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
     });
   });
   await listening(server);
-  scope.defer(() => {
+  const close = (): void => {
     for (const socket of open) socket.destroy();
     server.close();
-  });
+  };
+  scope.defer(close);
 
   const url = new URL(serverUrl);
   url.port = String((server.address() as AddressInfo).port);
@@ -71,6 +74,7 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
     url: url.href,
     cut: (at, n) => (cut = { at, left: n, happened: false }),
     fallSilent: () => void (silent = true),
+    close,
   };
 }
 

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 const DEADLINE_MS = 30_000;
-const LOOK_AGAIN_MS = 5;
 
 /** Looks until there is an answer other than false, null or undefined. The deadline turns a hang into a failure. */
 export async function until<T>(
   look: () => Promise<T> | T,
   what: string,
+  lookAgainMs = 5,
 ): Promise<Exclude<T, false | null | undefined>> {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {
@@ -15,7 +15,7 @@ export async function until<T>(
       return seen as Exclude<T, false | null | undefined>;
     }
     if (performance.now() > deadline) throw new Error(`after ${DEADLINE_MS} ms: not ${what}`);
-    await pause(LOOK_AGAIN_MS);
+    await pause(lookAgainMs);
   }
 }
 

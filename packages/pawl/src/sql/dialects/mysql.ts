@@ -29,8 +29,8 @@ const types = (column: ColumnDefinition): string => {
 };
 
 const jsonTypes: Record<ColumnType, string> = {
-  key: "VARCHAR(1024)",
-  word: "VARCHAR(32)",
+  key: "VARBINARY(1024)",
+  word: "VARBINARY(32)",
   int: "INT",
   big: "BIGINT",
   body: "LONGTEXT",
@@ -118,6 +118,7 @@ function createTable(table: string, tablePrefix: string, definition: TableDefini
 
 const socketCodes = new Set([
   "PROTOCOL_CONNECTION_LOST",
+  "PROTOCOL_SEQUENCE_TIMEOUT",
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",

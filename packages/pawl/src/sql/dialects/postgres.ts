@@ -111,9 +111,9 @@ function classify(error: unknown): ErrorCategory {
   const code =
     typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   if (typeof code !== "string") {
-    // pg reports a connection that ended under a query as a plain Error.
+    // pg reports a connection that ended under a query, or does not answer, as a plain Error.
     return error instanceof Error &&
-      /^(Connection terminated|Client has encountered a connection error|Client was closed)/.test(
+      /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout expired|Query read timeout)/.test(
         error.message,
       )
       ? "disconnected"

@@ -16,9 +16,19 @@ export interface MysqlTransaction {
 }
 
 interface MysqlQueryable {
-  query(options: { sql: string }): Promise<[unknown, ...unknown[]]>;
-  execute(options: { sql: string; values: readonly unknown[] }): Promise<[unknown, ...unknown[]]>;
+  query(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
+  execute(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
 }
+
+type MysqlQuery = {
+  readonly sql: string;
+  readonly values?: readonly unknown[];
+  /** 0 is none. */
+  readonly timeout?: number;
+};
+
+/** A server that says nothing is away: a lost packet must not hold a connection for ever. */
+const QUERY_TIMEOUT_MS = 30_000;
 
 interface MysqlPoolConnection extends MysqlQueryable {
   destroy(): void;
@@ -37,22 +47,23 @@ const session = [
   "SET SESSION autocommit = 1",
 ];
 
-type MysqlConnection = Connection & { readonly connection: MysqlPoolConnection };
+type MysqlConnection = Connection & { readonly connection: MysqlQueryable };
 
 /** The engine takes a few connections out of the user's pool and keeps them; they never go back with its settings. */
 export function mysqlDriver(
   pool: MysqlPool,
   connections: number,
   isDisconnect: (error: unknown) => boolean,
+  timeout = QUERY_TIMEOUT_MS,
 ): Driver<MysqlTransaction> {
   const promised = "promise" in pool ? pool.promise() : pool;
-  const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised));
+  const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised, timeout));
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (held) => {
         try {
           return transaction
-            ? await inTransaction(held.connection, script())
+            ? await inTransaction(held, script(), isDisconnect)
             : await drive(held.connection, script());
         } catch (error) {
           if (isDisconnect(error)) held.broken = true;
@@ -73,14 +84,21 @@ export function mysqlDriver(
   };
 }
 
-async function connect(pool: MysqlPromisePool): Promise<MysqlConnection> {
+async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlConnection> {
   const connection = (await pool.getConnection()) as MysqlPoolConnection;
-  const held = { connection, broken: false, close: () => connection.destroy() };
+  const held: MysqlConnection = {
+    connection: {
+      query: (options) => connection.query({ timeout, ...options }),
+      execute: (options) => connection.execute({ timeout, ...options }),
+    },
+    broken: false,
+    close: () => connection.destroy(),
+  };
   const lost = (): void => void (held.broken = true);
   connection.on("error", lost);
   connection.on("end", lost);
   try {
-    for (const sql of session) await connection.query({ sql });
+    for (const sql of session) await held.connection.query({ sql });
   } catch (error) {
     connection.destroy();
     throw error;
@@ -111,7 +129,7 @@ async function execute(
   // Migrations lock tables and names, which the prepared protocol does not take.
   const [rows] =
     statement.name === null && values.length === 0
-      ? await connection.query({ sql: statement.text })
+      ? await connection.query({ sql: statement.text, timeout: 0 })
       : await connection.execute({ sql: statement.text, values });
   return Array.isArray(rows) ? rows.map(decoded) : [];
 }
@@ -131,14 +149,22 @@ declare class TextDecoder {
 const utf8 = new TextDecoder();
 
 /** Error 1205 undoes one statement only, so any error rolls back the whole. */
-async function inTransaction<T>(connection: MysqlPoolConnection, script: Script<T>): Promise<T> {
+async function inTransaction<T>(
+  held: MysqlConnection,
+  script: Script<T>,
+  isDisconnect: (error: unknown) => boolean,
+): Promise<T> {
+  const { connection } = held;
   await connection.query({ sql: "START TRANSACTION" });
   try {
     const result = await drive(connection, script);
     await connection.query({ sql: "COMMIT" });
     return result;
   } catch (error) {
-    await connection.query({ sql: "ROLLBACK" }).catch(() => {});
+    // A ROLLBACK behind a statement that hangs would hang too.
+    if (!isDisconnect(error)) {
+      await connection.query({ sql: "ROLLBACK" }).catch(() => void (held.broken = true));
+    }
     throw error;
   }
 }

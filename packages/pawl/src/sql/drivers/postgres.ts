@@ -29,10 +29,16 @@ type PgQuery = {
   readonly name?: string;
   readonly text: string;
   readonly values?: readonly unknown[];
+  readonly query_timeout?: number;
 };
 
 /** The engine waits only for its own short transactions; anything longer is a lock it must not wait for. */
 const LOCK_TIMEOUT_MS = 500;
+
+/** A server that says nothing is away: a lost packet must not hold a connection for ever. The user's own limits win. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT_MS = 30_000;
+const MIGRATION_TIMEOUT_MS = 3_600_000;
 
 /**
  * Plans are made once for each connection and kept. One made while a table was empty turned a commit
@@ -125,12 +131,19 @@ function refusesStartupOptions(error: unknown): boolean {
 }
 
 async function open(pool: PgPool, options: string | undefined): Promise<PgConnection> {
-  const given = pool.options as { options?: string; password?: unknown };
+  const given = pool.options as {
+    options?: string;
+    password?: unknown;
+    connectionTimeoutMillis?: number;
+    query_timeout?: number;
+  };
   const { Client } = pool as unknown as { Client: new (config: object) => PgClient };
   const client = new Client({
     ...given,
     password: given.password, // not enumerable in pg
     options: [given.options, options].filter((part) => part !== undefined).join(" ") || undefined,
+    connectionTimeoutMillis: given.connectionTimeoutMillis || CONNECT_TIMEOUT_MS,
+    query_timeout: given.query_timeout || QUERY_TIMEOUT_MS,
     pipeline: true,
   });
   const connection = {
@@ -167,13 +180,19 @@ async function execute(
   prepared: boolean,
 ): Promise<Row[]> {
   const [values = []] = executions;
-  const query = { text: statement.text, values };
-  const named = prepared && statement.name !== null;
-  const { rows } = await client.query(named ? { ...query, name: `pawl.${statement.name}` } : query);
+  const query: PgQuery = { text: statement.text, values };
+  const { rows } = await client.query(
+    statement.name === null
+      ? { ...query, query_timeout: MIGRATION_TIMEOUT_MS }
+      : prepared
+        ? { ...query, name: `pawl.${statement.name}` }
+        : query,
+  );
   return rows as Row[];
 }
 
-async function inTransaction<T>({ client, direct }: PgConnection, script: Script<T>): Promise<T> {
+async function inTransaction<T>(connection: PgConnection, script: Script<T>): Promise<T> {
+  const { client, direct } = connection;
   // Not awaited: BEGIN travels with the first statement, whose own failure is the one to report.
   client.query({ text: direct ? "BEGIN" : BEGIN_BEHIND_A_POOLER }).catch(() => {});
   try {
@@ -181,7 +200,7 @@ async function inTransaction<T>({ client, direct }: PgConnection, script: Script
     await client.query({ text: "COMMIT" });
     return result;
   } catch (error) {
-    await client.query({ text: "ROLLBACK" }).catch(() => {});
+    await client.query({ text: "ROLLBACK" }).catch(() => void (connection.broken = true));
     throw error;
   }
 }

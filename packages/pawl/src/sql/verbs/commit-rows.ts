@@ -55,6 +55,7 @@ export const columns = {
     id: "key",
     iid: "key",
     run_no: "int",
+    event_id: "key",
     kind: "word",
     type: "key",
     payload: "body",
@@ -64,7 +65,8 @@ export const columns = {
 
 export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] };
 
-export function rowsOf(parts: readonly Part[]): CommitRows {
+/** Inbox ids keep the order in which deliveries were given; a resend makes new ones, and the event id tells. */
+export function rowsOf(parts: readonly Part[], newInboxId: () => string): CommitRows {
   return {
     parts: parts.map(partRow),
     steps: parts.flatMap((part) => part.steps.map((step) => stepRow(part, step))),
@@ -100,9 +102,10 @@ export function rowsOf(parts: readonly Part[]): CommitRows {
     deliveries: parts.flatMap((part) =>
       part.deliveries.map((delivery) => ({
         sender: part.iid,
-        id: delivery.eventId,
+        id: newInboxId(),
         iid: delivery.iid,
         run_no: delivery.runNumber,
+        event_id: delivery.eventId,
         kind: delivery.kind,
         type: delivery.type,
         payload: delivery.payload,

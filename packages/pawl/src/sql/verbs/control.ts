@@ -65,7 +65,7 @@ export function controlVerb(sql: Sql): Control {
   const rememberClaim = sql.prepare(
     "control.claim",
     `UPDATE ${sql.table("instance")} SET
-       claim_no = COALESCE((SELECT t.claim_no + 1 FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid), claim_no)
+       claim_no = COALESCE((SELECT t.claim_no FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid), claim_no) + 1
      WHERE iid = :iid`,
   );
   const renew = sql.prepare(

@@ -162,8 +162,11 @@ function byBytes(items: readonly NewInstance[]): NewInstance[][] {
   return chunks;
 }
 
-function firstOfEachId(items: readonly NewInstance[]): NewInstance[] {
-  const byId = new Map<string, NewInstance>();
+/** One batch may name an id twice: the first wins. */
+export function firstOfEachId<T extends { readonly workflow?: unknown; readonly id?: unknown }>(
+  items: readonly T[],
+): T[] {
+  const byId = new Map<string, T>();
   for (const item of items) {
     const key = JSON.stringify([item.workflow, item.id]);
     if (!byId.has(key)) byId.set(key, item);

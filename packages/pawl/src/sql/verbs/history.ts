@@ -1,6 +1,6 @@
 import type { InstanceStatusName } from "../../model/status.js";
 import { decodeCursor, encodeCursor } from "../../store/cursor.js";
-import type { AttemptRecord, RunRecord, Target } from "../../store/records.js";
+import type { AttemptRecord, RunRecord, StepRecord, Target } from "../../store/records.js";
 import type { HistoryEntry, HistoryPage, HistoryQuery } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
@@ -52,8 +52,9 @@ export function historyVerb(sql: Sql): History {
     );
   const attempts = sql.prepare(
     "history.attempts",
-    `SELECT ord, n, started_at, ended_at, error FROM ${sql.table("attempt")}
-     WHERE iid = :iid AND run_no = :run_no AND ord = :ord ORDER BY n DESC LIMIT ${ATTEMPTS_LISTED}`,
+    `SELECT a.ord, a.n, a.started_at, a.ended_at, a.error
+     FROM ${sql.rows("steps", "s", { ord: "int", listed_after: "int" })} ${sql.dialect.drivenJoin} ${sql.table("attempt")} AS a
+       ON a.iid = :iid AND a.run_no = :run_no AND a.ord = s.ord AND a.n > s.listed_after`,
   );
   const read = {
     oldest: { steps: steps("oldest"), events: events("oldest") },
@@ -82,20 +83,14 @@ export function historyVerb(sql: Sql): History {
       const merged = merge(stepRows, eventRows, query.order);
       const page = merged.slice(0, query.pageSize);
 
-      const items: HistoryEntry[] = [];
-      let end = from;
-      for (const entry of page) {
-        if (entry.kind === "event") {
-          end = { ...end, event: int(entry.row, "number") };
-          items.push({ kind: "event", event: toEvent(entry.row) });
-          continue;
-        }
-        const step = toStep(entry.row);
-        end = { ...end, step: step.ord };
-        const log =
-          step.attempts > 1 ? yield attempts.with({ iid, run_no: runNumber, ord: step.ord }) : [];
-        items.push({ kind: "step", step, attempts: log.map(toAttempt).toReversed() });
-      }
+      const called = page.filter(({ kind }) => kind === "step").map((entry) => toStep(entry.row));
+      const log = yield* attemptsOf(iid, runNumber, called);
+      const items = page.map(({ kind, row: entry }): HistoryEntry => {
+        if (kind === "event") return { kind, event: toEvent(entry) };
+        const step = toStep(entry);
+        return { kind, step, attempts: log.get(step.ord) ?? [] };
+      });
+      const end = endOf(page, from);
       return merged.length > page.length
         ? {
             runNumber,
@@ -106,6 +101,39 @@ export function historyVerb(sql: Sql): History {
           }
         : { runNumber, runs, items, hasNextPage: false };
     },
+  };
+
+  /** The latest attempts of the steps that needed more than one, or still do. */
+  function* attemptsOf(
+    iid: string,
+    runNumber: number,
+    of: readonly StepRecord[],
+  ): Script<Map<number, AttemptRecord[]>> {
+    const log = new Map<number, AttemptRecord[]>();
+    const retried = of.filter((step) => step.attempts > 1 || step.status !== "completed");
+    if (retried.length === 0) return log;
+    const rows = yield attempts.with({
+      iid,
+      run_no: runNumber,
+      steps: retried.map((step) => ({
+        ord: step.ord,
+        listed_after: Math.max(0, step.attempts - ATTEMPTS_LISTED),
+      })),
+    });
+    for (const attempt of rows.map(toAttempt).toSorted((a, b) => a.n - b.n)) {
+      log.set(attempt.ord, [...(log.get(attempt.ord) ?? []), attempt]);
+    }
+    return log;
+  }
+}
+
+/** Where the next page starts: after the last entry of each kind. */
+function endOf(page: readonly Entry[], from: Position): Position {
+  const lastStep = page.findLast(({ kind }) => kind === "step");
+  const lastEvent = page.findLast(({ kind }) => kind === "event");
+  return {
+    step: lastStep === undefined ? from.step : int(lastStep.row, "ord"),
+    event: lastEvent === undefined ? from.event : int(lastEvent.row, "number"),
   };
 }
 

@@ -13,29 +13,26 @@ export function nextDueVerb(sql: Sql): NextDue {
       ORDER BY t.due_at LIMIT 1)`;
   const read = sql.prepare(
     "next.due",
-    `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now
+    `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now,
+       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r JOIN ${ticket} AS t ON t.owner = r.id
+         WHERE r.dead = 1 AND t.queue = l.queue AND t.handler = l.handler) THEN 1 ELSE 0 END AS orphaned
      FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
   );
-  const ready = sql.prepare(
-    "next.ready",
-    `SELECT CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("inbox")})
-       OR EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r JOIN ${ticket} AS t ON t.owner = r.id WHERE r.dead = 1)
-       THEN 1 ELSE 0 END AS ready`,
-  );
+  const inbox = sql.prepare("next.inbox", `SELECT id FROM ${sql.table("inbox")} LIMIT 1`);
   return {
     transaction: false,
     *script(lanes): Script<number | null> {
-      const [now] = yield ready.with();
-      if (now !== undefined && int(now, "ready") === 1) return 0;
+      if ((yield inbox.with()).length > 0) return 0;
       if (lanes.length === 0) return null;
       const rows = yield read.with({
         lanes: lanes.map(({ queue, handler }) => ({ queue, handler })),
       });
       const waits = rows.flatMap((row) => {
+        if (int(row, "orphaned") === 1) return [0];
         const due = [intOrNull(row, "resuming"), intOrNull(row, "fresh")].filter(
           (at) => at !== null,
         );
-        return due.map((at) => Math.max(0, at - (intOrNull(row, "now") ?? 0)));
+        return due.map((at) => Math.max(0, at - int(row, "now")));
       });
       return waits.length === 0 ? null : Math.min(...waits);
     },

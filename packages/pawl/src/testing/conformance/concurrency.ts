@@ -6,7 +6,7 @@ import type { TestDatabase, TestTransaction } from "./fixture.js";
 declare function setTimeout(callback: () => void, ms: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 
-const deadlineMs = 20_000;
+const deadlineMs = 15_000;
 
 /** Nothing here waits by sleeping: the deadline only turns a hang into a failure that says what hung. */
 export async function inTime<T>(work: Promise<T>, what: string): Promise<T> {

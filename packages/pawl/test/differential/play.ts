@@ -1,0 +1,676 @@
+import type { ManualClock } from "../../src/testing/clock.js";
+import type { EventRecord, Target } from "../../src/store/records.js";
+import type {
+  Claimed,
+  Lane,
+  NewEvent,
+  NewInstance,
+  Next,
+  Part,
+  PartAnswer,
+  StepWrite,
+  Store,
+  Wake,
+} from "../../src/store/store.js";
+import { waitMaskOf } from "../../src/store/wait-mask.js";
+import type { Lockstep, Peer } from "./lockstep.js";
+import type {
+  EventOf,
+  InTransaction,
+  Item,
+  NextOf,
+  Operation,
+  PartOf,
+  StepOf,
+  WakeOf,
+} from "./operations.js";
+
+/** A claim as its runner knows it: it may have been lost since. */
+type Turn = {
+  readonly runner: string;
+  readonly claimed: Pick<Claimed, "iid" | "runNumber" | "claimNumber" | "takenOver" | "takeovers">;
+  readonly sent: Part[];
+  seenEvents: number;
+  /** Told that it is not its own any more. */
+  over: boolean;
+};
+
+type Runner = { readonly id: string; leaseUntil: number; dead: boolean };
+type Control = {
+  readonly command: "terminate" | "restart";
+  readonly target: Target;
+  readonly operationId: string;
+};
+
+/** More than one run of operations can make. */
+const ALL = 1_000;
+/** The one of the pool that stands for a new event id each time. */
+const NEW_ID = 0;
+/** A dead runner's row may be forgotten after ten minutes, and its id come back. */
+const REMEMBERED_MS = 9 * 60_000;
+
+/** What the callers of a store know, and how they carry out a sequence of operations with it. */
+export class Play {
+  readonly #lockstep: Lockstep;
+  readonly #clock: ManualClock;
+  readonly #name: string;
+  readonly #reached: (what: string) => void;
+  readonly #workflows: readonly string[];
+  readonly #lanes: readonly Lane[];
+  readonly #nobody: Target;
+  readonly #created: NewInstance[][] = [];
+  readonly #targets: (Target & { readonly iid: string })[] = [];
+  readonly #runners: Runner[] = [];
+  readonly #turns: Turn[] = [];
+  readonly #controls = new Map<string, Control>();
+  #made = 0;
+  /** A run may have become due in the past: a claim that trusts its low-water mark may put it off for a moment. */
+  #dueInThePast = false;
+
+  /** Names of its own keep it apart from others in the same databases. */
+  constructor(
+    lockstep: Lockstep,
+    clock: ManualClock,
+    name: string,
+    reached: (what: string) => void,
+  ) {
+    this.#lockstep = lockstep;
+    this.#clock = clock;
+    this.#name = name;
+    this.#reached = reached;
+    this.#nobody = { workflow: `order ${name}`, id: "nobody" };
+    this.#workflows = [`order ${name}`, `Order ${name}`];
+    this.#lanes = this.#workflows.flatMap((handler) =>
+      ["default", "Default"].map((queue) => ({ queue, handler })),
+    );
+  }
+
+  get iids(): readonly string[] {
+    return this.#targets.map(({ iid }) => iid);
+  }
+
+  async run(operations: readonly Operation[]): Promise<void> {
+    await this.#register(30_000);
+    await this.#register(600_000);
+    for (const operation of operations) await this.#perform(operation);
+    await this.#lookAtAll();
+    await this.#wakeAll();
+    await this.#lookAtAll();
+  }
+
+  /** Leaves nothing that another play could meet. */
+  async leave(peers: readonly Peer[]): Promise<void> {
+    await Promise.all(
+      peers.map(async ({ store }) => {
+        for (const { id } of this.#runners) await store.retire(id);
+        while ((await store.moveInbox(ALL)) > 0);
+      }),
+    );
+  }
+
+  async #perform(operation: Operation): Promise<void> {
+    const { op } = operation;
+    switch (op) {
+      case "create":
+        return this.#create(
+          operation.items.map((item) => this.#newInstance(item)),
+          operation.eager,
+        );
+      case "create again": {
+        const batch = pick(this.#created, operation.which);
+        if (batch !== undefined) await this.#create(batch, operation.eager);
+        return;
+      }
+      case "register":
+        return this.#register(operation.leaseMs);
+      case "register again": {
+        const runner = pick(this.#runners, operation.runner);
+        if (runner === undefined || runner.leaseUntil < this.#clock.now() - REMEMBERED_MS) return;
+        return this.#ask("register", runner.id, operation.leaseMs);
+      }
+      case "heartbeat":
+        return this.#heartbeat(pick(this.#runners, operation.runner), operation.leaseMs);
+      case "declareDead":
+        return this.#declareDead();
+      case "retire": {
+        const runner = pick(this.#runners, operation.runner);
+        if (runner === undefined) return;
+        runner.dead = true;
+        return this.#ask("retire", runner.id);
+      }
+      case "claim":
+        return this.#claim(
+          pick(this.#runners, operation.runner),
+          this.#someLanes(operation.lanes),
+          operation.limit,
+          operation.reservedForNew,
+        );
+      case "adopt":
+        return this.#adopt(pick(this.#runners, operation.runner), operation.targets);
+      case "load": {
+        const { takenOver } = operation;
+        const turns = unique(
+          operation.turns.flatMap((n) => pick(this.#turns, n) ?? []),
+          iidOf,
+        );
+        const runs = turns.map(({ claimed: { iid, runNumber } }) => ({
+          iid,
+          runNumber,
+          historyBytes: 0,
+          takenOver,
+        }));
+        await this.#ask("load", runs);
+        return;
+      }
+      case "poll":
+        return this.#poll(operation.turns, operation.less);
+      case "commit":
+        return this.#commit(operation.parts);
+      case "sendEvent":
+        return this.#sendEvent(operation.target, operation.event);
+      case "moveInbox": {
+        const moved = await this.#ask("moveInbox", operation.limit);
+        if (moved > 0) this.#reached("an inbox with events");
+        return;
+      }
+      case "transaction":
+        return this.#transaction(operation.work, operation.end);
+      case "pause":
+      case "resume": {
+        const answer = await this.#ask(op, this.#target(operation.target));
+        this.#reached(`${op} → ${answer.kind === "ok" ? answer.status : answer.kind}`);
+        return;
+      }
+      case "terminate":
+      case "restart":
+        this.#made += 1;
+        return this.#control({
+          command: op,
+          target: this.#target(operation.target),
+          operationId: `operation ${this.#made}`,
+        });
+      case "control again": {
+        // The last one: a caller sends again before it asks for something else.
+        const control = pick([...this.#controls.values()], operation.which);
+        if (control !== undefined) await this.#control(control);
+        return;
+      }
+      case "advance":
+        if (operation.ms < 0) this.#dueInThePast = true;
+        this.#clock.advance(operation.ms);
+        this.#lockstep.note(`the clock moves by ${operation.ms} to ${this.#clock.now()}`);
+        return;
+      case "get":
+        await this.#ask("get", this.#target(operation.target));
+        return;
+      case "list":
+        return this.#list(operation);
+      case "history":
+        return this.#history(operation);
+      case "nextDueInMs":
+        await this.#ask("nextDueInMs", this.#someLanes(operation.lanes));
+        return;
+    }
+  }
+
+  // Instances -------------------------------------------------------------------------------------------------------
+
+  async #create(batch: NewInstance[], eager: number | null): Promise<void> {
+    const runner = eager === null ? undefined : pick(this.#runners, eager);
+    const options = runner === undefined ? {} : { lease: { runner: runner.id } };
+    const answers = await this.#ask("create", batch, options);
+    this.#created.push(batch);
+    this.#know(batch);
+    for (const answer of answers) {
+      this.#reached(`create → ${answer.kind}`);
+      if (answer.kind !== "created" || !answer.leased || runner === undefined) continue;
+      const claim = { runNumber: 1, claimNumber: 1, takenOver: false, takeovers: 0 };
+      this.#hold(runner.id, { ...claim, iid: answer.iid }, 0);
+    }
+  }
+
+  #know(batch: readonly NewInstance[]): void {
+    const known = new Set(this.#targets.map(({ workflow, id }) => JSON.stringify([workflow, id])));
+    for (const { iid, workflow, id } of batch) {
+      const key = JSON.stringify([workflow, id]);
+      if (!known.has(key)) this.#targets.push({ iid, workflow, id });
+      known.add(key);
+    }
+  }
+
+  async #sendEvent(target: number, event: EventOf): Promise<void> {
+    const answer = await this.#ask("sendEvent", this.#target(target), this.#event("e", event));
+    this.#reached(`event → ${answer.kind}`);
+    if (answer.kind === "accepted" && answer.woken) this.#reached("event wakes");
+    if (answer.kind === "accepted" && answer.owner !== null) this.#reached("event for a turn");
+  }
+
+  async #transaction(work: readonly InTransaction[], end: "commit" | "rollback"): Promise<void> {
+    const steps = work.map((step) =>
+      step.op === "create"
+        ? { op: step.op, items: step.items.map((item) => this.#newInstance(item)) }
+        : {
+            op: step.op,
+            target: this.#target(step.target),
+            event: this.#event("t", step.event),
+          },
+    );
+    await this.#lockstep.ask(`transaction ${JSON.stringify(steps)} ${end}`, async (store, peer) => {
+      const transaction = await peer.begin();
+      const { tx } = transaction;
+      const answers: unknown[] = [];
+      for (const step of steps) {
+        answers.push(
+          step.op === "create"
+            ? await store.create(step.items, { tx })
+            : await store.sendEvent(step.target, step.event, { tx }),
+        );
+      }
+      await transaction[end]();
+      return answers;
+    });
+    if (end === "commit") {
+      for (const step of steps) if (step.op === "create") this.#know(step.items);
+    }
+    this.#reached(`transaction → ${end}`);
+  }
+
+  async #control(control: Control): Promise<void> {
+    const { command, target, operationId } = control;
+    const answer = await this.#ask(command, target, operationId);
+    this.#reached(`${command} → ${answer.kind}`);
+    this.#controls.set(JSON.stringify(target), control);
+  }
+
+  async #list({ workflow: n, status, order, pageSize }: Operation & { op: "list" }): Promise<void> {
+    const workflow = pick(this.#workflows, n) as string;
+    const query = { workflow, order, ...(status === null ? {} : { status }) };
+    await this.#page("list", query, (store, from) => store.list({ ...query, pageSize, ...from }));
+  }
+
+  async #history(operation: Operation & { op: "history" }): Promise<void> {
+    const { order, pageSize, runNumber } = operation;
+    const target = this.#target(operation.target);
+    const current = (await this.#lockstep.model.store.get(target))?.runNumber ?? 1;
+    // Whether there is a history of a run that never was is not specified.
+    const query = { order, ...(runNumber === null || runNumber > current ? {} : { runNumber }) };
+    // A restart changes which run a query without a number means.
+    const about = { ...query, target, current };
+    await this.#page("history", about, (store, from) =>
+      store.history(target, { ...query, pageSize, ...from }),
+    );
+  }
+
+  /** The next page of the query, if an earlier one left a cursor: whatever happened in between. */
+  async #page<P extends { cursor?: string } | null>(
+    verb: string,
+    query: object,
+    read: (store: Store, from: { cursor?: string }) => Promise<P>,
+  ): Promise<void> {
+    const key = `${verb} ${JSON.stringify(query)}`;
+    const page = await this.#lockstep.ask(
+      key,
+      async (store, { cursors }) => {
+        const cursor = cursors.get(key);
+        const answer = await read(store, cursor === undefined ? {} : { cursor });
+        if (answer?.cursor === undefined) cursors.delete(key);
+        else cursors.set(key, answer.cursor);
+        return answer;
+      },
+      (answer) => answer && { ...answer, cursor: answer.cursor !== undefined },
+    );
+    if (page?.cursor !== undefined) this.#reached(`${verb} has another page`);
+  }
+
+  // Runners ---------------------------------------------------------------------------------------------------------
+
+  async #register(leaseMs: number): Promise<void> {
+    this.#made += 1;
+    const id = `${this.#made % 2 === 0 ? "Runner" : "runner"} ${this.#made} ${this.#name}`;
+    this.#runners.push({ id, leaseUntil: this.#clock.now() + leaseMs, dead: false });
+    await this.#ask("register", id, leaseMs);
+  }
+
+  async #heartbeat(runner: Runner | undefined, leaseMs: number): Promise<void> {
+    if (runner === undefined) return;
+    const answer = await this.#ask("heartbeat", runner.id, leaseMs, (given) =>
+      given.kind === "ok" ? { ...given, owned: given.owned.toSorted(byIid) } : given,
+    );
+    this.#reached(`heartbeat → ${answer.kind}`);
+    if (answer.kind === "ok") runner.leaseUntil = this.#clock.now() + leaseMs;
+  }
+
+  async #declareDead(): Promise<void> {
+    const dead = await this.#lockstep.ask(
+      "declareDead",
+      (store) => store.declareDead(),
+      (ids) => ids.toSorted(),
+    );
+    for (const runner of this.#runners) runner.dead ||= dead.includes(runner.id);
+  }
+
+  // Turns -----------------------------------------------------------------------------------------------------------
+
+  async #claim(
+    runner: Runner | undefined,
+    wantedLanes: readonly Lane[],
+    wanted: number,
+    reservedForNew: number,
+  ): Promise<void> {
+    if (runner === undefined) return;
+    // Which of the dead runners' runs a small limit takes is not specified: let it take them all.
+    const orphans = this.#turns.filter((turn) => !turn.over && this.#isDead(turn.runner)).length;
+    const enough = orphans === 0 ? wanted : Math.max(wanted, orphans + reservedForNew);
+    // Neither is when a run is claimed that became due in the past: take all there is, in any order.
+    const inThePast = this.#dueInThePast;
+    const request = {
+      runner: runner.id,
+      lanes: inThePast ? this.#lanes : wantedLanes,
+      limit: inThePast ? ALL : enough,
+      reservedForNew,
+    };
+    const answer = await this.#ask("claim", request, (given) => {
+      if (given.kind === "dead") return given;
+      const { claimed } = given;
+      if (inThePast) return { ...given, claimed: claimed.toSorted(byIid) };
+      const first = claimed.filter(({ takenOver }) => takenOver).toSorted(byIid);
+      return { ...given, claimed: [...first, ...claimed.filter((run) => !first.includes(run))] };
+    });
+    this.#reached(`claim → ${answer.kind}`);
+    if (answer.kind === "dead") return;
+    this.#dueInThePast = false;
+    for (const claimed of answer.claimed) {
+      this.#hold(runner.id, claimed, claimed.eventCount);
+      this.#reached(claimed.takenOver ? "takeover" : claimed.resuming ? "resumed" : "started");
+      if (claimed.takeovers > 1) this.#reached("takeovers in a row");
+    }
+  }
+
+  async #adopt(runner: Runner | undefined, targets: readonly number[]): Promise<void> {
+    if (runner === undefined) return;
+    const iids = unique(
+      targets.map((n) => pick(this.#targets, n)?.iid ?? "nobody"),
+      (iid) => iid,
+    );
+    const adopted = await this.#ask("adopt", runner.id, iids, (given) => given.toSorted(byIid));
+    for (const claimed of adopted) {
+      this.#hold(runner.id, claimed, claimed.eventCount);
+      this.#reached("adopted");
+    }
+  }
+
+  #hold(runner: string, claimed: Turn["claimed"], seenEvents: number): void {
+    const { iid, claimNumber } = claimed;
+    const isKnown = this.#turns.some(
+      (turn) => turn.claimed.iid === iid && turn.claimed.claimNumber === claimNumber,
+    );
+    if (!isKnown) this.#turns.push({ runner, claimed, sent: [], seenEvents, over: false });
+  }
+
+  #isDead(runner: string): boolean {
+    return this.#runners.some(({ id, dead }) => id === runner && dead);
+  }
+
+  async #poll(numbers: readonly number[], less: number): Promise<void> {
+    const turns = unique(
+      numbers.flatMap((n) => pick(this.#turns, n) ?? []),
+      iidOf,
+    );
+    const requests = turns.map(({ claimed: { iid, runNumber, claimNumber }, seenEvents }) => ({
+      iid,
+      runNumber,
+      claimNumber,
+      seenEvents: Math.max(0, seenEvents - less),
+    }));
+    const answers = await this.#ask("poll", requests);
+    for (const [n, answer] of answers.entries()) {
+      this.#reached(`poll → ${answer.kind}`);
+      if (answer.kind === "ok") see(turns[n] as Turn, answer.events);
+    }
+  }
+
+  async #commit(of: readonly PartOf[]): Promise<void> {
+    const chosen = unique(
+      of.flatMap((part) => this.#choose(part) ?? []),
+      ({ turn }) => iidOf(turn),
+    );
+    for (const { turn, part } of chosen) if (!turn.sent.includes(part)) turn.sent.push(part);
+    const answers = await this.#ask(
+      "commit",
+      chosen.map(({ part }) => part),
+    );
+    for (const [n, answer] of answers.entries()) this.#learn(chosen[n] as Chosen, answer);
+    // Whether a delivery sent again lies in the inbox twice is not specified; it must not arrive twice.
+    if (chosen.some(({ part, again }) => again && part.deliveries.length > 0)) {
+      await this.#lockstep.ask("moveInbox until it is empty", async (store) => {
+        while ((await store.moveInbox(ALL)) > 0);
+      });
+    }
+  }
+
+  #choose(of: PartOf): Chosen | undefined {
+    if (of.kind === "new") {
+      const turn = pick(
+        this.#turns.filter(({ over }) => !over),
+        of.turn,
+      );
+      return turn && { turn, part: this.#newPart(turn, of), again: false };
+    }
+    const turn = pick(this.#turns, of.turn);
+    const last = turn?.sent.at(-1);
+    if (turn === undefined || last === undefined) return undefined;
+    const earlier = turn.sent.at(-1 - of.back);
+    // A runner sends a part again before it sends the next one. Earlier ones that do not end
+    // a turn, as a slow network may deliver them, must still not undo anything.
+    const harmless = earlier?.next.kind === "continue" || earlier?.next.kind === "watch";
+    const part = earlier !== undefined && (turn.over || harmless) ? earlier : last;
+    return { turn, part, again: true };
+  }
+
+  #newPart(turn: Turn, of: Extract<PartOf, { kind: "new" }>): Part {
+    const { iid, runNumber, claimNumber, takenOver, takeovers } = turn.claimed;
+    const seenEvents = Math.max(0, turn.seenEvents - of.unseen);
+    return {
+      iid,
+      runNumber,
+      claimNumber,
+      partNumber: turn.sent.length + 1,
+      seenEvents,
+      steps: unique(of.steps, ({ ord }) => ord).map((step) => this.#step(step)),
+      attempts: unique(of.attempts, ({ ord, n }) => `${ord} ${n}`).map(({ ord, n }) => ({
+        ord,
+        n,
+        tookMs: 10 * n,
+        error: n % 2 === 0 ? null : `"${n}"`,
+      })),
+      consumed: unique(of.consumed, ({ number }) => number % Math.max(1, seenEvents)).flatMap(
+        ({ number, ord }) => (seenEvents === 0 ? [] : [{ number: 1 + (number % seenEvents), ord }]),
+      ),
+      spawns: of.spawns.map((item) => this.#newInstance(item)),
+      deliveries: unique(
+        of.deliveries.map(({ target, runNumber: to, event }) => {
+          const { eventId, type, payload } = this.#event("d", { ...event, id: NEW_ID });
+          const { iid: receiver = "nobody" } = pick(this.#targets, target) ?? {};
+          return { eventId, iid: receiver, runNumber: to, kind: "child", type, payload };
+        }),
+        (delivery) => JSON.stringify([delivery.iid, delivery.runNumber, delivery.eventId]),
+      ),
+      outbox: unique(of.outbox, (n) => n).map((n) => ({
+        id: `${n} ${this.#name}`,
+        topic: "topic",
+        payload: `"${this.#made}"`,
+      })),
+      ...(takenOver && turn.sent.length === 0 ? { takeovers } : {}),
+      next: this.#next(of.next),
+    };
+  }
+
+  #learn({ turn, part, again }: Chosen, answer: PartAnswer): void {
+    const way = again ? `${part.next.kind} again` : part.next.kind;
+    this.#reached(`${way} → ${answer.kind === "ok" ? answer.state : answer.kind}`);
+    if (answer.kind !== "ok") {
+      turn.over = true;
+      return;
+    }
+    if (answer.state !== "leased") turn.over = true;
+    see(turn, answer.events);
+    for (const spawn of part.spawns) this.#know([spawn]);
+  }
+
+  // The end ---------------------------------------------------------------------------------------------------------
+
+  /** Everything that can be read. */
+  async #lookAtAll(): Promise<void> {
+    for (const workflow of this.#workflows) {
+      for (const order of ["oldest", "newest"] as const) {
+        await this.#ask("list", { workflow, order, pageSize: ALL });
+      }
+    }
+    for (const { workflow, id } of this.#targets) {
+      const target = { workflow, id };
+      const runs = (await this.#lockstep.model.store.get(target))?.runNumber ?? 1;
+      for (let runNumber = 1; runNumber <= runs; runNumber++) {
+        await this.#ask("history", target, { runNumber, order: "oldest", pageSize: ALL });
+      }
+    }
+    for (const lane of this.#lanes) await this.#ask("nextDueInMs", [lane]);
+    for (const runner of this.#runners) await this.#heartbeat(runner, 60_000);
+  }
+
+  /** Brings every run that lives into a runner's hands: what its ticket holds comes to light. */
+  async #wakeAll(): Promise<void> {
+    while ((await this.#ask("moveInbox", 3)) > 0);
+    this.#clock.advance(24 * 3_600_000);
+    await this.#declareDead();
+    await this.#register(60_000);
+    this.#dueInThePast = true;
+    await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
+    for (const { workflow, id } of this.#targets) {
+      const target = { workflow, id };
+      await this.#ask("resume", target);
+      // Its time shows when the run was last looked at.
+      await this.#ask("sendEvent", target, { eventId: "last", type: "paid", payload: null });
+    }
+    this.#dueInThePast = true;
+    await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
+    const runs = this.#turns.map(({ claimed: { iid, runNumber } }) => ({
+      iid,
+      runNumber,
+      historyBytes: 0,
+      takenOver: false,
+    }));
+    await this.#ask(
+      "load",
+      unique(runs.toReversed(), ({ iid }) => iid),
+    );
+  }
+
+  // Asking ----------------------------------------------------------------------------------------------------------
+
+  /** A verb of the store with its arguments; a function at the end takes out what is not specified. */
+  #ask<V extends Asked>(verb: V, ...args: [...Parameters<Store[V]>]): Promise<Answer<V>>;
+  #ask<V extends Asked>(
+    verb: V,
+    ...args: [...Parameters<Store[V]>, (answer: Answer<V>) => unknown]
+  ): Promise<Answer<V>>;
+  #ask<V extends Asked>(verb: V, ...args: unknown[]): Promise<Answer<V>> {
+    const last = args.at(-1);
+    const comparable =
+      typeof last === "function" ? (last as (answer: unknown) => unknown) : undefined;
+    const given = comparable === undefined ? args : args.slice(0, -1);
+    const call = (store: Store): Promise<unknown> =>
+      (store[verb] as (...of: unknown[]) => Promise<unknown>)(...given);
+    const question = `${verb} ${given.map((arg) => JSON.stringify(arg)).join(" ")}`;
+    return this.#lockstep.ask(question, call, comparable) as Promise<Answer<V>>;
+  }
+
+  // From the numbers of an operation to what a store takes ----------------------------------------------------------
+
+  #newInstance({ lane: n, id, params, origin, iid }: Item): NewInstance {
+    this.#made += 1;
+    const { queue, handler } = pick(this.#lanes, n) as Lane;
+    return {
+      iid: `${iid} ${this.#made} ${this.#name}`,
+      workflow: handler,
+      id,
+      queue,
+      params,
+      ...(origin === null ? {} : { origin }),
+    };
+  }
+
+  /** Now and then one that nobody has created. */
+  #target(n: number): Target {
+    const { workflow, id } = (n % 20 > 0 ? pick(this.#targets, n) : undefined) ?? this.#nobody;
+    return { workflow, id };
+  }
+
+  #someLanes(numbers: readonly number[]): Lane[] {
+    return unique(
+      numbers.map((n) => pick(this.#lanes, n) as Lane),
+      (lane) => lane,
+    );
+  }
+
+  #event(way: string, { id, type, payload }: EventOf): NewEvent {
+    this.#made += 1;
+    return { eventId: id === NEW_ID ? `${way} ${this.#made}` : `${way} ${id}`, type, payload };
+  }
+
+  #step({ ord, wake, status, ...given }: StepOf): StepWrite {
+    const isWait = status === "waiting";
+    return {
+      ...given,
+      ord,
+      status,
+      name: `step ${ord}`,
+      count: 1,
+      type: isWait ? "sleep" : "do",
+      calledAfter: ord - 1,
+      wake: this.#wake(wake),
+      waitKey: isWait ? "paid" : null,
+    };
+  }
+
+  #next(next: NextOf): Next {
+    switch (next.kind) {
+      case "watch":
+        return { kind: "watch", waitMask: waitMaskOf(next.types), wake: this.#wake(next.wake) };
+      case "park": {
+        const { types, wake, historyBytes } = next;
+        if (wake !== null && "at" in wake && wake.at < 0) this.#dueInThePast = true;
+        return { kind: "park", waitMask: waitMaskOf(types), wake: this.#wake(wake), historyBytes };
+      }
+      default:
+        return next;
+    }
+  }
+
+  #wake(wake: WakeOf | null): Wake | null {
+    return wake !== null && "at" in wake ? { at: this.#clock.now() + wake.at } : wake;
+  }
+}
+
+type Chosen = { readonly turn: Turn; readonly part: Part; readonly again: boolean };
+type Asked = Exclude<keyof Store, "migrate" | "close" | "now">;
+type Answer<V extends Asked> = Awaited<ReturnType<Store[V]>>;
+
+function pick<T>(items: readonly T[], n: number): T | undefined {
+  return items[n % Math.max(1, items.length)];
+}
+
+function unique<T>(items: readonly T[], key: (item: T) => unknown): T[] {
+  return [...new Map(items.toReversed().map((item) => [key(item), item])).values()].toReversed();
+}
+
+function iidOf(turn: Turn): string {
+  return turn.claimed.iid;
+}
+
+function byIid(a: { readonly iid: string }, b: { readonly iid: string }): number {
+  return a.iid < b.iid ? -1 : 1;
+}
+
+function see(turn: Turn, events: readonly EventRecord[]): void {
+  turn.seenEvents = Math.max(turn.seenEvents, events.at(-1)?.number ?? 0);
+}

@@ -1,0 +1,374 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Target } from "../src/store/records.js";
+import type { Next, Store } from "../src/store/store.js";
+import { ManualClock } from "../src/testing/clock.js";
+import {
+  aDelivery,
+  anAttempt,
+  anEvent,
+  anInstance,
+  aPart,
+  aRunner,
+  aStep,
+  aWait,
+  claim,
+  claimOne,
+  commitOk,
+  complete,
+  create,
+  dueIn,
+  entriesOf,
+  failWith,
+  leased,
+  leaseMs,
+  loadOne,
+  parkFor,
+  pollOk,
+  release,
+  send,
+  someInstances,
+  targetOf,
+  unique,
+  waiting,
+  watch,
+} from "../src/testing/conformance/build.js";
+import { database } from "./support/database.js";
+import { type Proxy, proxy } from "./support/proxy.js";
+import { Scope } from "./support/scope.js";
+import { type Kind, servers } from "./support/servers.js";
+import { until } from "./support/until.js";
+
+/*
+ * The line breaks at every request and at every reply of every verb: before the server has read it, or after it has
+ * done it and before the store hears of it. The store sends again, and what is stored is what one undisturbed call
+ * would have left.
+ */
+
+/** One verb, on a subject made for it. */
+type Scenario<Subject> = {
+  readonly prepare: (store: Store) => Promise<Subject>;
+  /** Through the line that breaks; `direct` is another one. */
+  readonly act: (store: Store, subject: Subject, direct: Store) => Promise<unknown>;
+  readonly observe: (store: Store, subject: Subject) => Promise<unknown>;
+  /** What the sender hears after its own first try counted: by default the same. */
+  readonly hears?: (answer: unknown) => unknown;
+};
+
+/** All that can be seen of a run, without names. Time stands still, so times are comparable. */
+async function seen(store: Store, run: Target & { iid: string; runner?: string }) {
+  const instance = await store.get(targetOf(run));
+  if (instance === null) return null;
+  const { status, runNumber, params, output, error, createdAt, startedAt, finishedAt } = instance;
+  const history = await store.history(targetOf(run), { order: "oldest", pageSize: 1 });
+  const beat = run.runner === undefined ? null : await store.heartbeat(run.runner, leaseMs);
+  const owned = beat?.kind === "ok" ? beat.owned.filter(({ iid }) => iid === run.iid) : null;
+  return {
+    instance: { status, runNumber, params, output, error, createdAt, startedAt, finishedAt },
+    first: await entriesOf(store, run, { runNumber: 1 }),
+    runs: history?.runs,
+    due: await dueIn(store, run),
+    owned: owned?.map(({ iid: _, ...rest }) => rest),
+  };
+}
+
+const workflow = (): { workflow: string } => ({ workflow: `w${unique()}` });
+const count = (store: Store, name: string): Promise<number> =>
+  store.list({ workflow: name, order: "oldest", pageSize: 100 }).then(({ items }) => items.length);
+
+const scenario = <Subject>(one: Scenario<Subject>): Scenario<unknown> =>
+  one as unknown as Scenario<unknown>;
+
+/** Sent again, its own first try is a duplicate. */
+const accepted = (answer: unknown): unknown => {
+  const { kind } = answer as { kind: string };
+  return kind === "duplicate" ? "accepted" : kind;
+};
+
+function creates(size: number): Scenario<unknown> {
+  return scenario({
+    prepare: async () => someInstances(size, workflow()),
+    act: (store, instances) => store.create(instances),
+    observe: async (store, instances) => ({
+      count: await count(store, instances[0]!.workflow),
+      all: await Promise.all(instances.map((instance) => seen(store, instance))),
+    }),
+    hears: (answer) => (answer as { kind: string }[]).map(({ kind }) => kind),
+  });
+}
+
+/** A part that ends like this and, if asked, writes all else that a part can. */
+function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> {
+  if (all === "steps") {
+    return scenario({
+      prepare: (store) => leased(store, workflow()),
+      act: (store, run) =>
+        commitOk(store, aPart(run, { steps: [aStep(1), aWait(2, { inMs: 700 })], next })),
+      observe: seen,
+    });
+  }
+  return scenario({
+    prepare: async (store) => {
+      const run = await leased(store, workflow());
+      const other = await create(store, workflow());
+      await send(store, run, anEvent());
+      const child = anInstance(workflow());
+      const part = aPart(run, {
+        seenEvents: 1,
+        steps: [aStep(1, { tookMs: 5 }), aWait(2, { inMs: 700 })],
+        attempts: [anAttempt(1, 1)],
+        consumed: [{ number: 1, ord: 1 }],
+        spawns: [child],
+        deliveries: [aDelivery(other.iid)],
+        outbox: [{ id: `outbox-${unique()}`, topic: run.workflow, payload: '"p"' }],
+        next,
+      });
+      return { run, other, child, part };
+    },
+    act: (store, { part }) => commitOk(store, part),
+    observe: async (store, { run, other, child }) => {
+      await until(async () => (await store.moveInbox(100)) === 0, "an empty inbox");
+      return [await seen(store, run), await seen(store, other), await seen(store, child)];
+    },
+  });
+}
+
+const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
+  create: creates(1),
+  "create of a batch": creates(3),
+  "create with a lease": scenario({
+    prepare: async (store) => ({ ...anInstance(workflow()), runner: await aRunner(store) }),
+    act: (store, run) => store.create([run], { lease: { runner: run.runner } }),
+    observe: seen,
+    // Told "not leased", the runner finds the ticket among those it owns.
+    hears: (answer) => (answer as { kind: string }[]).map(({ kind }) => kind),
+  }),
+  "sendEvent to a waiting run": scenario({
+    prepare: async (store) => ({ run: await waiting(store, workflow()), event: anEvent() }),
+    act: (store, { run, event }) => store.sendEvent(targetOf(run), event),
+    observe: (store, { run }) => seen(store, run),
+    hears: accepted,
+  }),
+  "sendEvent to a running one": scenario({
+    prepare: async (store) => ({ run: await leased(store, workflow()), event: anEvent() }),
+    act: (store, { run, event }) => store.sendEvent(targetOf(run), event),
+    observe: (store, { run }) => seen(store, run),
+    hears: accepted,
+  }),
+  "pause of a queued run": scenario({
+    prepare: (store) => create(store, workflow()),
+    act: (store, run) => store.pause(targetOf(run)),
+    observe: seen,
+  }),
+  "pause of a running one": scenario({
+    prepare: (store) => leased(store, workflow()),
+    act: async (store, run) => (await store.pause(targetOf(run))).kind,
+    observe: seen,
+  }),
+  resume: scenario({
+    prepare: async (store) => {
+      const run = await create(store, workflow());
+      await store.pause(targetOf(run));
+      return run;
+    },
+    act: (store, run) => store.resume(targetOf(run)),
+    observe: seen,
+  }),
+  terminate: scenario({
+    prepare: async (store) => ({ ...(await leased(store, workflow())), operation: `o${unique()}` }),
+    act: async (store, run) => (await store.terminate(targetOf(run), run.operation)).kind,
+    observe: seen,
+  }),
+  restart: scenario({
+    prepare: async (store) => ({ ...(await leased(store, workflow())), operation: `o${unique()}` }),
+    act: async (store, run) => (await store.restart(targetOf(run), run.operation)).kind,
+    observe: seen,
+  }),
+  register: scenario({
+    prepare: async () => `runner-${unique()}`,
+    act: (store, runner) => store.register(runner, leaseMs),
+    observe: (store, runner) => store.heartbeat(runner, leaseMs),
+  }),
+  heartbeat: scenario({
+    prepare: (store) => leased(store, workflow()),
+    act: async (store, run) => (await store.heartbeat(run.runner, leaseMs)).kind,
+    observe: seen,
+  }),
+  declareDead: scenario({
+    prepare: (store) => aRunner(store, 0),
+    // What a broken line left locked is passed over.
+    act: (store, runner, direct) =>
+      until(async () => {
+        await store.declareDead();
+        return (await direct.heartbeat(runner, 0)).kind === "dead";
+      }, `${runner} dead`),
+    observe: (store, runner) => store.heartbeat(runner, leaseMs),
+  }),
+  retire: scenario({
+    prepare: (store) => aRunner(store),
+    act: (store, runner) => store.retire(runner),
+    observe: (store, runner) => store.heartbeat(runner, leaseMs),
+  }),
+  claim: scenario({
+    prepare: async (store) => {
+      const instances = someInstances(3, workflow());
+      await store.create(instances);
+      const runner = await aRunner(store);
+      return instances.map((instance) => ({ ...instance, runner }));
+    },
+    act: (store, runs, direct) => claimAll(store, direct, runs),
+    observe: (store, runs) => Promise.all(runs.map((run) => seen(store, run))),
+    hears: () => "some now, others as owned tickets at the next heartbeat",
+  }),
+  "claim of a dead runner's": scenario({
+    prepare: async (store) => {
+      const run = await leased(store, workflow());
+      await store.retire(run.runner);
+      return [{ ...run, queue: "default", runner: await aRunner(store) }];
+    },
+    act: (store, runs, direct) => claimAll(store, direct, runs),
+    observe: (store, runs) => Promise.all(runs.map((run) => seen(store, run))),
+    hears: () => "now, or as an owned ticket at the next heartbeat",
+  }),
+  "commit that continues": commits({ kind: "continue" }),
+  "commit that watches": commits(watch(["paid"], { inMs: 700 })),
+  "commit that parks": commits(parkFor(["paid"], { inMs: 700 })),
+  "commit that releases": commits(release(700)),
+  "commit that completes": commits(complete('"out"')),
+  "commit that fails": commits(failWith()),
+  "commit of everything": commits(complete('"out"'), "all"),
+  poll: scenario({
+    prepare: async (store) => {
+      const run = await leased(store, workflow());
+      await send(store, run);
+      return run;
+    },
+    act: (store, run) => pollOk(store, run),
+    observe: seen,
+  }),
+  moveInbox: scenario({
+    prepare: async (store) => {
+      const run = await waiting(store, { ...workflow(), types: ["child"] });
+      const sender = await leased(store, workflow());
+      await commitOk(store, aPart(sender, { deliveries: [aDelivery(run.iid)] }));
+      return run;
+    },
+    act: (store, run, direct) =>
+      until(async () => {
+        await store.moveInbox(100);
+        return (await entriesOf(direct, run)).length > 0;
+      }, "the event in its run"),
+    observe: async (store, run) => {
+      await until(async () => (await store.moveInbox(100)) === 0, "an empty inbox");
+      return seen(store, run);
+    },
+  }),
+  "the reads": scenario({
+    prepare: async (store) => {
+      const run = await leased(store, workflow());
+      await commitOk(store, aPart(run, { steps: [aStep(1)] }));
+      return run;
+    },
+    act: async (store, run) => [
+      await store.now(),
+      (await store.get(targetOf(run)))?.status,
+      await count(store, run.workflow),
+      (await entriesOf(store, run)).length,
+      (await store.adopt(run.runner, [run.iid])).length,
+      (await loadOne(store, run)).steps.length,
+      await dueIn(store, run),
+    ],
+    observe: seen,
+  }),
+};
+
+async function claimAll(
+  store: Store,
+  direct: Store,
+  runs: readonly { workflow: string; queue: string; runner: string }[],
+): Promise<void> {
+  const { workflow: handler, queue, runner } = runs[0]!;
+  await until(async () => {
+    await claim(store, runner, { lanes: [{ queue, handler }], limit: runs.length });
+    const beat = await direct.heartbeat(runner, leaseMs);
+    return beat.kind === "ok" && beat.owned.length === runs.length;
+  }, "all claimed");
+}
+
+const MOST_MESSAGES = 60;
+
+/** A server, and two ways to it: one that can be cut and one that cannot. */
+type Place = {
+  readonly kind: Kind;
+  readonly line: Proxy;
+  readonly store: Store;
+  readonly direct: Store;
+  readonly doubledOutbox: () => Promise<unknown[]>;
+};
+
+async function placeOn(scope: Scope, kind: Kind): Promise<Place> {
+  const clock = new ManualClock();
+  const db = await database(scope, kind);
+  const direct = db.store({ clock });
+  await direct.migrate();
+  const line = await proxy(scope, kind, db.url);
+  const store = db.store({ clock, url: line.url, connections: 1 });
+  const session = await db.session();
+  const doubledOutbox = () =>
+    session.query(`SELECT topic FROM ${db.table("outbox")} GROUP BY topic HAVING COUNT(*) <> 1`);
+  return { kind, line, store, direct, doubledOutbox };
+}
+
+async function breakEverywhere(place: Place, one: Scenario<unknown>): Promise<void> {
+  const { kind, line, store, direct } = place;
+  const play = async (begin: () => void) => {
+    const subject = await one.prepare(direct);
+    begin();
+    const answer = await one.act(store, subject, direct);
+    return {
+      answer: one.hears === undefined ? answer : one.hears(answer),
+      outcome: await one.observe(direct, subject),
+    };
+  };
+  const undisturbed = await play(() => {});
+  const broken = async (at: "request" | "reply", n: number): Promise<boolean> => {
+    let cut = { happened: false };
+    const seenThen = await play(() => (cut = line.cut(at, n)));
+    expect(seenThen, `${kind}, cut at ${at} ${n}`).toEqual(undisturbed);
+    return cut.happened;
+  };
+  // To the server, a later request that does not come is the reply before it that does not arrive.
+  expect(await broken("request", 1), "a request to cut").toBe(true);
+  let n = 1;
+  while (await broken("reply", n)) if (++n > MOST_MESSAGES) throw new Error("no end of replies");
+  expect(n, "replies to cut").toBeGreaterThan(1);
+}
+
+describe("a line to the server that breaks", () => {
+  const scope = new Scope();
+  let places: Place[];
+
+  beforeAll(async () => {
+    places = await Promise.all(servers.map((kind) => placeOn(scope, kind)));
+  });
+  afterAll(() => scope.end());
+
+  test.each(Object.entries(scenarios))("%s applies exactly once", async (_, one) => {
+    await Promise.all(places.map((place) => breakEverywhere(place, one)));
+    for (const { doubledOutbox } of places) expect(await doubledOutbox()).toEqual([]);
+  });
+
+  test("migrate comes to its end", async () => {
+    await Promise.all(
+      places.map(async ({ kind, line }) => {
+        for (let n = 1, happened = true; happened; n += 4) {
+          const empty = await database(scope, kind);
+          const cut = line.cut("reply", n);
+          await empty.store({ url: line.url, connections: 1 }).migrate();
+          happened = cut.happened;
+          line.cut("reply", Infinity);
+          await claimOne(empty.store(), await create(empty.store()));
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Store } from "../src/store/store.js";
+import { ManualClock } from "../src/testing/clock.js";
+import { storeConformanceByTheme } from "../src/testing/conformance/index.js";
+import {
+  anEvent,
+  anInstance,
+  aPart,
+  aRunner,
+  aStep,
+  claim,
+  claimOne,
+  commit,
+  commitOk,
+  complete,
+  create,
+  dueIn,
+  entriesOf,
+  laneOf,
+  type Leased,
+  leased,
+  parkFor,
+  release,
+  targetOf,
+  unique,
+} from "../src/testing/conformance/build.js";
+import { inTime, untilNotBusy } from "../src/testing/conformance/concurrency.js";
+import { mysqlFamily, postgres } from "./fixtures.js";
+import {
+  type Database,
+  database,
+  mysqlSession,
+  postgresSession,
+  type Session,
+  untilBlocked,
+  waiters,
+} from "./support/database.js";
+import { inScope, Scope } from "./support/scope.js";
+import { canStartServers, type Kind, privateServer, servers } from "./support/servers.js";
+import { until } from "./support/until.js";
+
+/*
+ * Servers whose administrator has chosen another isolation than READ COMMITTED for everybody. The engine's own
+ * statements must not depend on it, and users' transactions may have it.
+ */
+
+const levels = {
+  postgres: ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"],
+  mariadb: ["READ COMMITTED", "REPEATABLE READ"],
+  mysql: ["READ COMMITTED", "REPEATABLE READ"],
+} as const satisfies Record<Kind, readonly string[]>;
+
+/** Where many sessions meet, by theme. The races of all with all are below, and in conformance.test.ts. */
+const meetings: Readonly<Record<string, RegExp>> = {
+  create: /concurrent|overlap|at once/,
+  claim: /concurrent|see the last/,
+  commit: /many connections/,
+  events: /concurrent|at once|no wake-up/,
+  resend: /two connections/,
+  runners: /many at once|race/,
+  transactions: /duplicate|open transaction|go on while|keep their order|rolls back/,
+};
+
+const meetingCases = Object.entries(meetings).flatMap(([theme, name]) => {
+  const cases = storeConformanceByTheme[theme]?.filter((each) => name.test(each.name)) ?? [];
+  if (cases.length === 0) throw new Error(`no case of ${theme} is like ${name}`);
+  return cases;
+});
+
+async function setDefault(kind: Kind, url: string, level: string): Promise<string> {
+  if (kind !== "postgres") {
+    const session = await mysqlSession(url);
+    await session.query(`SET GLOBAL TRANSACTION ISOLATION LEVEL ${level}`);
+    await session.close();
+    return url;
+  }
+  const name = level.toLowerCase().replace(" ", "_");
+  const session = await postgresSession(url);
+  await session.query(`CREATE DATABASE ${name}`);
+  await session.query(
+    `ALTER DATABASE ${name} SET default_transaction_isolation = '${level.toLowerCase()}'`,
+  );
+  await session.close();
+  return Object.assign(new URL(url), { pathname: `/${name}` }).href;
+}
+
+const levelOf = (kind: Kind): string =>
+  kind === "postgres"
+    ? "upper(current_setting('transaction_isolation'))"
+    : kind === "mysql"
+      ? "REPLACE(@@SESSION.transaction_isolation, '-', ' ')"
+      : "REPLACE(@@SESSION.tx_isolation, '-', ' ')";
+
+describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: Kind) => {
+  const scope = new Scope();
+  let server: { url: string };
+  beforeAll(async () => {
+    server = await privateServer(scope, kind);
+  });
+  afterAll(() => scope.end());
+
+  describe.each([...levels[kind]])("%s", (level) => {
+    let url: string;
+    beforeAll(async () => {
+      url = await setDefault(kind, server.url, level);
+    });
+
+    test("runs every write of the engine at READ COMMITTED, and a user's at the default", () =>
+      inScope(async (inner) => {
+        const db = await database(inner, kind, { url });
+        const store = db.store();
+        await store.migrate();
+        const session = await db.session();
+        await recordLevels(db, session);
+        const run = await leased(store);
+        await store.sendEvent(targetOf(run), anEvent());
+        await commitOk(store, aPart(run, { seenEvents: 1, next: parkFor(["paid"]) }));
+        await store.pause(targetOf(run));
+        expect(await levelsSeen(db, session)).toEqual(["READ COMMITTED"]);
+        await session.query(kind === "postgres" ? "BEGIN" : "START TRANSACTION");
+        await session.query(`UPDATE ${db.table("ticket")} SET takeovers = 0`);
+        await session.query("COMMIT");
+        expect(await levelsSeen(db, session)).toEqual([...new Set(["READ COMMITTED", level])]);
+      }));
+
+    test.each(meetingCases)("$name", (each) =>
+      each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),
+    );
+
+    test.each(Object.keys(holders) as Holder[])(
+      "%s in the middle of its write, and every other verb",
+      (holder) => inScope((inner) => meet(inner, kind, url, holder)),
+    );
+  });
+});
+
+async function recordLevels(db: Database, session: Session): Promise<void> {
+  const seen = `${db.name}.levels`;
+  await session.query(`CREATE TABLE ${seen} (level VARCHAR(40))`);
+  const insert = `INSERT INTO ${seen} VALUES (${levelOf(db.kind)})`;
+  const on = `AFTER UPDATE ON ${db.table("ticket")} FOR EACH ROW`;
+  if (db.kind === "postgres") {
+    await session.query(
+      `CREATE FUNCTION ${db.name}.note() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN ${insert}; RETURN NULL; END $$`,
+    );
+    await session.query(`CREATE TRIGGER note ${on} EXECUTE FUNCTION ${db.name}.note()`);
+  } else {
+    await session.query(`CREATE TRIGGER note ${on} ${insert}`);
+  }
+}
+
+async function levelsSeen(db: Database, session: Session): Promise<string[]> {
+  const rows = await session.query(`SELECT DISTINCT level FROM ${db.name}.levels ORDER BY level`);
+  return rows.map((row) => String(row["level"]));
+}
+
+// Two sessions in one run ---------------------------------------------------------------------------------------------
+
+/** A run whose owner's lease has run out, with a wait that has timed out if it is parked. */
+type Scene = { readonly run: Leased; readonly rival: string; readonly tag: string };
+type Act = (store: Store, scene: Scene) => Promise<unknown>;
+
+/** They write the ticket and then the instance, which someone holds: there they stand with the ticket's lock. */
+const holders = {
+  terminate: (store, { run, tag }) => store.terminate(targetOf(run), `terminate-${tag}`),
+  restart: (store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`),
+  complete: (store, { run }) => commit(store, aPart(run, { steps: [aStep(1)], next: complete() })),
+} satisfies Record<string, Act>;
+type Holder = keyof typeof holders;
+
+const claimIt: Act = async (store, { run, rival }) =>
+  (await claim(store, rival, { lanes: [laneOf(run)] })).map(({ iid: _, ...rest }) => ({
+    ...rest,
+    id: "",
+    workflow: "",
+  }));
+
+const others: Readonly<Record<string, Act>> = {
+  claim: claimIt,
+  heartbeat: async (store, { run }) => (await store.heartbeat(run.runner, 0)).kind,
+  takeover: async (store, scene) => {
+    await store.declareDead();
+    return claimIt(store, scene);
+  },
+  progress: (store, { run }) => commit(store, aPart(run, { steps: [aStep(1)] })),
+  park: (store, { run }) =>
+    commit(store, aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 0 }) })),
+  resend: async (store, { run }) => {
+    const part = aPart(run, { steps: [aStep(1)], next: release() });
+    const first = await commit(store, part);
+    return [first, await commit(store, part)];
+  },
+  sendEvent: (store, { run, tag }) =>
+    store.sendEvent(targetOf(run), { ...anEvent(), eventId: `event-${tag}` }),
+  timeout: async (store, { run }) => {
+    const { iid, runNumber, claimNumber } = run;
+    const request = { iid, runNumber, claimNumber, seenEvents: 0 };
+    return untilNotBusy(async () => (await store.poll([request]))[0]!);
+  },
+  pause: (store, { run }) => store.pause(targetOf(run)),
+  terminate: (store, { run }) => store.terminate(targetOf(run), `another-${unique()}`),
+  restart: (store, { run }) => store.restart(targetOf(run), `another-${unique()}`),
+};
+
+async function meet(scope: Scope, kind: Kind, url: string, holder: Holder): Promise<void> {
+  const clock = new ManualClock();
+  const db = await database(scope, kind, { url });
+  const [one, two] = [db.store({ clock }), db.store({ clock })];
+  await one.migrate();
+  const [user, watcher] = [await db.session(), await db.session()];
+
+  const begin = async (): Promise<Scene> => {
+    const tag = String(unique());
+    const run = await leased(one, { workflow: `w${tag}`, id: `run${tag}` });
+    await one.register(run.runner, 0);
+    return { run, rival: await aRunner(one), tag };
+  };
+  const observe = async ({ run, rival, tag }: Scene, answers: unknown): Promise<string> => {
+    const beat = await one.heartbeat(rival, 60_000);
+    const seen = {
+      answers,
+      instance: await one.get(targetOf(run)),
+      first: await entriesOf(one, run, { runNumber: 1 }),
+      runs: (await one.history(targetOf(run), { order: "newest", pageSize: 1 }))?.runs,
+      due: await dueIn(one, run),
+      owned: beat.kind === "ok" ? beat.owned : "dead",
+    };
+    return JSON.stringify(seen)
+      .replaceAll(run.iid, "iid")
+      .replaceAll(run.runner, "owner")
+      .replaceAll(rival, "rival")
+      .replaceAll(new RegExp(`(w|run)${tag}\\b`, "g"), "$1");
+  };
+  const inTurn = async (first: Act, second: Act, swap: boolean): Promise<string> => {
+    const scene = await begin();
+    const answers = [await first(one, scene), await second(two, scene)];
+    return observe(scene, swap ? answers.toReversed() : answers);
+  };
+
+  const hold: Act = holders[holder];
+  for (const [name, other] of Object.entries(others)) {
+    const allowed = [await inTurn(hold, other, false), await inTurn(other, hold, true)];
+    const scene = await begin();
+    await user.query(kind === "postgres" ? "BEGIN" : "START TRANSACTION");
+    await user.query(
+      `SELECT iid FROM ${db.table("instance")} WHERE iid = '${scene.run.iid}' FOR UPDATE`,
+    );
+    const holding = hold(one, scene);
+    holding.catch(() => {}); // reported below
+    await untilBlocked(db, watcher);
+    let answered = false;
+    const meeting = other(two, scene).finally(() => (answered = true));
+    meeting.catch(() => {}); // reported below
+    await until(
+      async () => answered || (await waiters(db, watcher)).length > 1,
+      `${name} answered or waiting`,
+    );
+    await user.query("COMMIT");
+    const answers = await inTime(Promise.all([holding, meeting]), `${holder} and ${name}`);
+    expect(allowed, `${holder} and ${name}`).toContain(await observe(scene, answers));
+  }
+}
