@@ -1,3 +1,4 @@
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Store } from "../src/store/store.js";
 import { ManualClock } from "../src/testing/clock.js";
@@ -9,7 +10,6 @@ import {
   aRunner,
   aStep,
   claim,
-  claimOne,
   commit,
   commitOk,
   complete,
@@ -50,15 +50,15 @@ const levels = {
   mysql: ["READ COMMITTED", "REPEATABLE READ"],
 } as const satisfies Record<Kind, readonly string[]>;
 
-/** Where many sessions meet, by theme. The races of all with all are below, and in conformance.test.ts. */
+/** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance.test.ts. */
 const meetings: Readonly<Record<string, RegExp>> = {
-  create: /concurrent|overlap|at once/,
+  create: /of 20 concurrent/,
   claim: /concurrent|see the last/,
-  commit: /many connections/,
-  events: /concurrent|at once|no wake-up/,
+  commit: /^commits of many connections/,
+  events: /no wake-up/,
   resend: /two connections/,
-  runners: /many at once|race/,
-  transactions: /duplicate|open transaction|go on while|keep their order|rolls back/,
+  runners: /many at once/,
+  transactions: /leaves (nothing|the transaction)|go on while|^an event .* rolls back/,
 };
 
 const meetingCases = Object.entries(meetings).flatMap(([theme, name]) => {
@@ -122,6 +122,23 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         await session.query("COMMIT");
         expect(await levelsSeen(db, session)).toEqual([...new Set(["READ COMMITTED", level])]);
       }));
+
+    if (kind === "postgres" && level !== "READ COMMITTED") {
+      test("tells a user's transaction to start over if an id was taken since its snapshot", () =>
+        inScope(async (inner) => {
+          const db = await database(inner, kind, { url });
+          const store = db.store();
+          await store.migrate();
+          const client = new pg.Client({ connectionString: url });
+          await client.connect();
+          inner.defer(() => client.end());
+          await client.query("BEGIN");
+          await client.query("SELECT 1");
+          const taken = await create(store);
+          const creating = store.create([anInstance({ id: taken.id })], { tx: client });
+          await expect(creating).rejects.toMatchObject({ code: "40001" });
+        }));
+    }
 
     test.each(meetingCases)("$name", (each) =>
       each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),

@@ -16,8 +16,10 @@ export type TableName =
 export type ColumnType = "key" | "word" | "int" | "big" | "body";
 
 export type ErrorCategory =
-  /** The write did not happen, or may be sent again unchanged: serialization, deadlock, lock timeout, busy. */
+  /** The write did not happen: serialization failure, deadlock, busy. */
   | "transient"
+  /** The write did not happen: someone holds a lock for longer than we wait. */
+  | "locked"
   /** The connection is gone; whether the write happened is unknown. */
   | "disconnected"
   /** The database refuses the data itself. */

@@ -5,7 +5,7 @@ import { int, Raced, type Sql, text } from "./sql.js";
 import type { Row, Script } from "./statement.js";
 
 /**
- * `version` is the newest migration in the database, `minimum` the oldest code that may use it. A newer
+ * The rows of `meta`: `inbox` is only ever locked, by who moves the inbox. `version` is the newest migration in the database, `minimum` the oldest code that may use it. A newer
  * database is fine as long as its minimum allows us: that is how a rolling deploy looks from the old side.
  */
 const CODE_VERSION = 1;
@@ -45,6 +45,7 @@ function* bringUpToDate(sql: Sql): Script<void> {
     for (const statement of migration.statements(dialect)) yield* execute(sql, statement);
     yield* record(sql, "version", migration.version);
     yield* record(sql, "minimum", migration.minimumCode);
+    yield* record(sql, "inbox", 0);
   }
 }
 

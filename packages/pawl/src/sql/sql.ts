@@ -44,6 +44,8 @@ export class Sql {
 /** A verb of the store: its statements, and whether they need a transaction around them. */
 export type Verb<Args extends readonly unknown[], T> = {
   readonly transaction: boolean;
+  /** It has an answer of its own for "someone holds the lock", so that is not waited out. */
+  readonly answersLocked?: true;
   script(...args: Args): Script<T>;
 };
 

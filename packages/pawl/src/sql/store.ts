@@ -9,10 +9,10 @@ import type { Driver, Lane } from "./driver.js";
 import { migrateScript } from "./migrate.js";
 import { int, Raced, Sql, type Verb } from "./sql.js";
 import type { Row, Script } from "./statement.js";
-import { claimVerb } from "./verbs/claim.js";
+import { claimVerb, type LowWater } from "./verbs/claim.js";
 import { commitVerb } from "./verbs/commit.js";
 import { controlVerb } from "./verbs/control.js";
-import { createVerb } from "./verbs/create.js";
+import { createVerb, createWithinVerb } from "./verbs/create.js";
 import { eventReader } from "./verbs/event-rows.js";
 import { moveInboxVerb, postEventVerb, sendEventVerb } from "./verbs/events.js";
 import { historyVerb } from "./verbs/history.js";
@@ -31,6 +31,8 @@ const MAX_TRYING_MS = 20_000;
 /** A claim that trusts its low-water mark is followed by one over everything at least this often. */
 const FULL_CLAIM_EVERY_MS = 250;
 
+const everything: LowWater = new Map();
+
 export type SqlStoreOptions<Tx> = {
   readonly dialect: Dialect;
   readonly driver: Driver<Tx>;
@@ -48,6 +50,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   const runners = runnerVerbs(sql);
   const verbs = {
     create: createVerb(sql),
+    createWithin: createWithinVerb(sql),
     sendEvent: sendEventVerb(sql),
     postEvent: postEventVerb(sql),
     moveInbox: moveInboxVerb(sql),
@@ -82,7 +85,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       try {
         return await driver.run(lane, verb.transaction, () => verb.script(...args));
       } catch (error) {
-        if (!mayRetry(error)) throw explain(error);
+        if (!mayRetry(error, verb)) throw explain(error);
         if (tries === MAX_TRIES || runtime.clock.now() - since > MAX_TRYING_MS) {
           throw new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away", {
             cause: error,
@@ -106,11 +109,19 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     }
   }
 
-  function mayRetry(error: unknown): boolean {
+  function mayRetry(error: unknown, verb: Pick<Verb<never, unknown>, "answersLocked">): boolean {
     if (error instanceof Raced) return true;
-    const category = dialect.classify(error);
-    // A unique key that a script had found free was taken meanwhile: it will see that.
-    return category === "transient" || category === "disconnected" || category === "duplicate";
+    switch (dialect.classify(error)) {
+      case "transient":
+      case "disconnected":
+      // A unique key that a script had found free was taken meanwhile: it will see that.
+      case "duplicate":
+        return true;
+      case "locked":
+        return verb.answersLocked !== true;
+      default:
+        return false;
+    }
   }
 
   function explain(error: unknown): unknown {
@@ -119,16 +130,40 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       : error;
   }
 
-  /** Halves a batch until the part that the database refuses stands alone. */
+  /** One write for all, unless the database refuses: then the parts that it refuses stand alone. */
   async function commit(parts: readonly Part[]): Promise<PartAnswer[]> {
     try {
       return await run("engine", verbs.commit(parts), parts);
     } catch (error) {
-      if (dialect.classify(error) !== "data") throw error;
-      if (parts.length === 1) return [{ kind: "bad", message: "the database refuses this data" }];
-      const half = Math.ceil(parts.length / 2);
-      return [...(await commit(parts.slice(0, half))), ...(await commit(parts.slice(half)))];
+      switch (dialect.classify(error)) {
+        case "data": {
+          if (parts.length === 1) {
+            return [{ kind: "bad", message: "the database refuses this data" }];
+          }
+          const half = Math.ceil(parts.length / 2);
+          return commitApart([parts.slice(0, half), parts.slice(half)], parts);
+        }
+        // The only lock a commit can meet is on the id of a run it spawns, in a user's open transaction.
+        case "locked": {
+          if (parts.length === 1) return [{ kind: "busy" }];
+          const spawning = parts.filter((part) => part.spawns.length > 0);
+          const others = parts.filter((part) => part.spawns.length === 0);
+          return commitApart([others, ...spawning.map((part) => [part])], parts);
+        }
+        default:
+          throw error;
+      }
     }
+  }
+
+  async function commitApart(batches: Part[][], order: readonly Part[]): Promise<PartAnswer[]> {
+    const answers = new Map<string, PartAnswer>();
+    for (const batch of batches.filter(({ length }) => length > 0)) {
+      for (const [n, answer] of (await commit(batch)).entries()) {
+        answers.set((batch[n] as Part).iid, answer);
+      }
+    }
+    return order.map(({ iid }) => answers.get(iid) as PartAnswer);
   }
 
   /**
@@ -136,18 +171,19 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
    * them there: a claim then walks over all of them. So it starts at the oldest due time that the last one
    * took, and looks at everything when that gives too little, and regularly.
    */
-  let lowWater = 0;
+  let lowWater: LowWater = everything;
   let lastFullClaim = 0;
   async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const from = lowWater;
     const first = await run("engine", verbs.claim, request, from);
     if (first.answer.kind === "dead") return first.answer;
     const { now: at, claimed } = first.answer;
-    const isFull = from === 0;
+    const isFull = from.size === 0;
     if (isFull) lastFullClaim = at;
     const missing = request.limit - claimed.length;
     const trusted = missing === 0 && at < lastFullClaim + FULL_CLAIM_EVERY_MS;
-    lowWater = trusted && dialect.keepsDeadEntries ? (first.oldestDue ?? 0) : 0;
+    lowWater =
+      trusted && dialect.keepsDeadEntries ? new Map([...from, ...first.lowWater]) : everything;
     if (missing === 0 || isFull) return first.answer;
 
     const rest = {
@@ -155,7 +191,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       limit: missing,
       reservedForNew: Math.min(request.reservedForNew, missing),
     };
-    const second = await run("engine", verbs.claim, rest, 0);
+    const second = await run("engine", verbs.claim, rest, everything);
     if (second.answer.kind === "dead") return second.answer;
     return { kind: "ok", now: second.answer.now, claimed: [...claimed, ...second.answer.claimed] };
   }
@@ -170,7 +206,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       if (instances.length === 0) return [];
       return tx === undefined
         ? run("request", verbs.create, instances, lease?.runner ?? null)
-        : runWithin(tx, verbs.create, instances, null);
+        : runWithin(tx, verbs.createWithin, instances, null);
     },
     sendEvent: async (target, event, { tx } = {}) =>
       tx === undefined

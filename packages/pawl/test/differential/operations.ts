@@ -155,7 +155,7 @@ const item: Arbitrary<Item> = fc.record({
 });
 
 const event: Arbitrary<EventOf> = fc.record({
-  id: fc.nat(11),
+  id: fc.nat(4),
   type: fc.constantFrom(...eventTypes),
   payload: textOrNull,
 });
@@ -172,7 +172,7 @@ const wake: Arbitrary<WakeOf | null> = fc.option(
 const historyBytes = fc.nat(5_000_000);
 const awaited = fc.subarray(eventTypes);
 const next: Arbitrary<NextOf> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("continue") }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("continue") }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("watch"), types: awaited, wake }) },
   {
     weight: 6,
@@ -230,7 +230,7 @@ const claims = fc.record({
   op: is("claim"),
   runner: pick,
   lanes: few(pick, 6, 1),
-  limit: fc.nat(4),
+  limit: fc.nat(5),
   reservedForNew: fc.nat(2),
 });
 
@@ -250,7 +250,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
   },
   { weight: 4, arbitrary: fc.record({ op: is("poll"), turns: few(pick, 3, 1), less: fc.nat(2) }) },
   { weight: 24, arbitrary: fc.record({ op: is("commit"), parts: few(part, 3, 1) }) },
-  { weight: 10, arbitrary: fc.record({ op: is("sendEvent"), target: pick, event }) },
+  { weight: 12, arbitrary: fc.record({ op: is("sendEvent"), target: pick, event }) },
   {
     weight: 5,
     arbitrary: fc.record({ op: is("moveInbox"), limit: fc.integer({ min: 1, max: 5 }) }),
@@ -310,6 +310,6 @@ const operation: Arbitrary<Operation> = fc.oneof(
 export const operations: Arbitrary<Operation[]> = fc
   .tuple(
     fc.array<Operation>(fc.oneof(creates, claims), { maxLength: 6, size: "max" }),
-    fc.array(operation, { maxLength: 70, size: "max" }),
+    fc.array(operation, { maxLength: 110, size: "max" }),
   )
   .map(([opening, rest]) => [...opening, ...rest]);

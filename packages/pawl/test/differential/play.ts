@@ -95,7 +95,6 @@ export class Play {
     for (const operation of operations) await this.#perform(operation);
     await this.#lookAtAll();
     await this.#wakeAll();
-    await this.#lookAtAll();
   }
 
   /** Leaves nothing that another play could meet. */
@@ -246,15 +245,18 @@ export class Play {
   }
 
   async #transaction(work: readonly InTransaction[], end: "commit" | "rollback"): Promise<void> {
-    const steps = work.map((step) =>
-      step.op === "create"
-        ? { op: step.op, items: step.items.map((item) => this.#newInstance(item)) }
-        : {
-            op: step.op,
-            target: this.#target(step.target),
-            event: this.#event("t", step.event),
-          },
-    );
+    const created: NewInstance[] = [];
+    const steps = work.map((step) => {
+      if (step.op === "create") {
+        const items = step.items.map((item) => this.#newInstance(item));
+        created.push(...items);
+        return { op: step.op, items };
+      }
+      // Some are for what the same transaction creates.
+      const target = step.target % 3 === 0 ? pick(created, step.target) : undefined;
+      const { workflow, id } = target ?? this.#target(step.target);
+      return { op: step.op, target: { workflow, id }, event: this.#event("t", step.event) };
+    });
     await this.#lockstep.ask(`transaction ${JSON.stringify(steps)} ${end}`, async (store, peer) => {
       const transaction = await peer.begin();
       const { tx } = transaction;
@@ -269,9 +271,7 @@ export class Play {
       await transaction[end]();
       return answers;
     });
-    if (end === "commit") {
-      for (const step of steps) if (step.op === "create") this.#know(step.items);
-    }
+    if (end === "commit") this.#know(created);
     this.#reached(`transaction → ${end}`);
   }
 
@@ -522,17 +522,16 @@ export class Play {
   /** Everything that can be read. */
   async #lookAtAll(): Promise<void> {
     for (const workflow of this.#workflows) {
-      for (const order of ["oldest", "newest"] as const) {
-        await this.#ask("list", { workflow, order, pageSize: ALL });
-      }
+      await this.#ask("list", { workflow, order: "oldest", pageSize: ALL });
     }
-    for (const { workflow, id } of this.#targets) {
+    const histories = this.#targets.map(async ({ workflow, id }) => {
       const target = { workflow, id };
       const runs = (await this.#lockstep.model.store.get(target))?.runNumber ?? 1;
       for (let runNumber = 1; runNumber <= runs; runNumber++) {
         await this.#ask("history", target, { runNumber, order: "oldest", pageSize: ALL });
       }
-    }
+    });
+    await Promise.all(histories);
     for (const lane of this.#lanes) await this.#ask("nextDueInMs", [lane]);
     for (const runner of this.#runners) await this.#heartbeat(runner, 60_000);
   }
@@ -599,9 +598,13 @@ export class Play {
     };
   }
 
-  /** Now and then one that nobody has created. */
+  /** Often one that was claimed not long ago; now and then one that nobody has created. */
   #target(n: number): Target {
-    const { workflow, id } = (n % 20 > 0 ? pick(this.#targets, n) : undefined) ?? this.#nobody;
+    if (n % 20 === 0) return this.#nobody;
+    const recent = this.#turns.at(-1 - (n % 6))?.claimed.iid;
+    const target = this.#targets.find(({ iid }) => iid === recent);
+    const { workflow, id } =
+      (n % 2 === 0 ? target : undefined) ?? pick(this.#targets, n) ?? this.#nobody;
     return { workflow, id };
   }
 

@@ -135,10 +135,10 @@ function classify(error: unknown): ErrorCategory {
   }
   switch ("errno" in error ? error.errno : undefined) {
     case 1020: // record has changed since last read (MariaDB snapshot isolation)
-    case 1205: // lock wait timeout
     case 1213: // deadlock
-    case 3572: // NOWAIT lock not available
       return "transient";
+    case 1205: // lock wait timeout
+      return "locked";
     case 1040: // too many connections
     case 1053: // server shutdown in progress
     case 1927: // connection was killed

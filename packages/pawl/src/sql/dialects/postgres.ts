@@ -123,8 +123,9 @@ function classify(error: unknown): ErrorCategory {
   switch (code) {
     case "40001": // serialization_failure
     case "40P01": // deadlock_detected
-    case "55P03": // lock_not_available
       return "transient";
+    case "55P03": // lock_not_available
+      return "locked";
     case "57P01": // admin_shutdown
     case "57P02": // crash_shutdown
     case "57P03": // cannot_connect_now

@@ -7,9 +7,17 @@ const ORPHANED = -1;
 const RESUMING = 0;
 const NEW = 1;
 
-/** `oldestDue` is the earliest due time among what was taken; null if nothing was due. */
-type Result = { readonly answer: ClaimAnswer; readonly oldestDue: number | null };
-export type Claim = Verb<[request: ClaimRequest, lowWater: number], Result>;
+/**
+ * Where a claim starts looking, by lane and class: nothing there was due earlier when the last one looked.
+ * The result's marks are the earliest due times among what was taken.
+ */
+export type LowWater = ReadonlyMap<string, number>;
+type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
+export type Claim = Verb<[request: ClaimRequest, lowWater: LowWater], Result>;
+
+function markOf({ queue, handler }: Lane, klass: number): string {
+  return JSON.stringify([queue, handler, klass]);
+}
 
 /** What a claim sets. `seen_at` never goes back, whatever the clock does. */
 const leased = (now: string): Record<string, string> => ({
@@ -49,14 +57,19 @@ function inOneStatement(sql: Sql): Claim {
     `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
        SELECT t.tid, t.due_at FROM ${ticket} AS t
        WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
-         AND t.due_at >= :low_water AND t.due_at <= clock.now
+         AND t.due_at >= ${klass === NEW ? "lane.low_new" : "lane.low_resuming"} AND t.due_at <= clock.now
        ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
   const claim = sql.prepare(
     "claim",
     `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
      clock AS MATERIALIZED (SELECT :now AS now),
      lane AS MATERIALIZED (
-       SELECT l.queue, l.handler FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
+       SELECT l.* FROM me, ${sql.rows("lanes", "l", {
+         queue: "key",
+         handler: "key",
+         low_resuming: "big",
+         low_new: "big",
+       })}),
      orphan AS MATERIALIZED (
        SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
          SELECT t.tid, t.pause_requested FROM ${ticket} AS t
@@ -83,7 +96,7 @@ function inOneStatement(sql: Sql): Claim {
          takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
        })}
        FROM picked, clock WHERE t.tid = picked.tid
-       RETURNING t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at),
+       RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at),
      stopped AS (
        UPDATE ${ticket} AS t SET ${assignments(paused)}
        FROM orphan WHERE orphan.tid = t.tid AND orphan.pause_requested = 1)
@@ -98,10 +111,14 @@ function inOneStatement(sql: Sql): Claim {
     *script(request, lowWater): Script<Result> {
       const rows = yield claim.with({
         runner: request.runner,
-        lanes: request.lanes.map(({ queue, handler }) => ({ queue, handler })),
+        lanes: request.lanes.map((lane) => ({
+          queue: lane.queue,
+          handler: lane.handler,
+          low_resuming: lowWater.get(markOf(lane, RESUMING)) ?? 0,
+          low_new: lowWater.get(markOf(lane, NEW)) ?? 0,
+        })),
         limit: request.limit,
         reserved: Math.min(request.reservedForNew, request.limit),
-        low_water: lowWater,
       });
       const [first] = rows;
       if (first === undefined || textOrNull(first, "me") === null) return dead;
@@ -109,7 +126,10 @@ function inOneStatement(sql: Sql): Claim {
       const taken = rows.filter((row) => row["tid"] !== null);
       return {
         answer: { kind: "ok", now, claimed: taken.map((row) => toClaimed(row, now)) },
-        oldestDue: oldestDue(taken.filter((row) => int(row, "precedence") !== ORPHANED)),
+        lowWater: lowWaterOf(
+          taken.filter((row) => int(row, "precedence") !== ORPHANED),
+          "precedence",
+        ),
       };
     },
   };
@@ -121,7 +141,7 @@ function inSteps(sql: Sql): Claim {
     "claim.runners",
     `SELECT id, dead, :now AS now FROM ${sql.table("runner")} WHERE id = :runner OR dead = 1`,
   );
-  const wanted = "t.tid, t.owner, t.class, t.due_at, t.pause_requested";
+  const wanted = "t.tid, t.queue, t.handler, t.owner, t.class, t.due_at, t.pause_requested";
   const orphans = sql.prepare(
     "claim.orphans",
     `SELECT ${wanted}
@@ -195,7 +215,8 @@ function inSteps(sql: Sql): Claim {
         Math.max(limit - old.length, reserved),
       );
       const rows = pick(old, fresh, limit, reserved);
-      if (rows.length === 0) return { answer: { kind: "ok", now, claimed: [] }, oldestDue: null };
+      if (rows.length === 0)
+        return { answer: { kind: "ok", now, claimed: [] }, lowWater: new Map() };
 
       yield lease.with({ picked: rows.map(tidOf), runner, at: now });
       const claimed = yield read.with({
@@ -213,7 +234,10 @@ function inSteps(sql: Sql): Claim {
             .map((row) => toClaimed(row, now))
             .toSorted((a, b) => (order.get(a.iid) ?? 0) - (order.get(b.iid) ?? 0)),
         },
-        oldestDue: oldestDue(rows.filter((row) => row["owner"] === null)),
+        lowWater: lowWaterOf(
+          rows.filter((row) => row["owner"] === null),
+          "class",
+        ),
       };
     },
   };
@@ -236,7 +260,7 @@ function dueByLanes(sql: Sql, wanted: string) {
       (_, n) =>
         `SELECT * FROM (SELECT ${wanted} FROM ${sql.table("ticket")} AS t
          WHERE t.queue = :queue${n} AND t.handler = :handler${n} AND t.class = :class
-           AND t.due_at >= :low_water AND t.due_at <= :at
+           AND t.due_at >= :low${n} AND t.due_at <= :at
          ORDER BY t.due_at, t.tid LIMIT :limit ${sql.dialect.lockSkipping}) AS lane${n}`,
     );
     const statement = sql.prepare(
@@ -250,7 +274,7 @@ function dueByLanes(sql: Sql, wanted: string) {
     lanes: readonly Lane[],
     klass: number,
     at: number,
-    lowWater: number,
+    lowWater: LowWater,
     limit: number,
   ): Script<Row[]> {
     if (lanes.length === 0 || limit <= 0) return [];
@@ -259,20 +283,26 @@ function dueByLanes(sql: Sql, wanted: string) {
         lanes.flatMap((lane, n) => [
           [`queue${n}`, lane.queue],
           [`handler${n}`, lane.handler],
+          [`low${n}`, lowWater.get(markOf(lane, klass)) ?? 0],
         ]),
       ),
       class: klass,
       at,
-      low_water: lowWater,
       limit,
     });
   };
 }
 
-const dead: Result = { answer: { kind: "dead" }, oldestDue: null };
+const dead: Result = { answer: { kind: "dead" }, lowWater: new Map() };
 
-function oldestDue(rows: readonly Row[]): number | null {
-  return rows.length === 0 ? null : Math.min(...rows.map((row) => int(row, "due_at")));
+function lowWaterOf(rows: readonly Row[], classColumn: string): LowWater {
+  const marks = new Map<string, number>();
+  for (const row of rows) {
+    const lane = { queue: text(row, "queue"), handler: text(row, "handler") };
+    const mark = markOf(lane, int(row, classColumn));
+    marks.set(mark, Math.min(marks.get(mark) ?? Infinity, int(row, "due_at")));
+  }
+  return marks;
 }
 
 function tidOf(row: Row): { tid: string } {

@@ -165,6 +165,7 @@ function inOneStatement(
   };
   return {
     transaction: false,
+    answersLocked: true,
     *script(parts): Script<PartAnswer[]> {
       const rows = rowsOf(parts, newInboxId);
       const locked = yield textFor(parts, rows).with(rows);
@@ -302,6 +303,7 @@ function inSteps(
 
   return {
     transaction: true,
+    answersLocked: true,
     *script(parts): Script<PartAnswer[]> {
       const all = rowsOf(parts, newInboxId);
       const locked = yield fence.with({ parts: all.parts });

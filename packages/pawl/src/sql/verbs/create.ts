@@ -17,13 +17,57 @@ const CHUNK_LENGTH = 2 * 1024 * 1024;
 export type Create = Verb<[items: readonly NewInstance[], runner: string | null], CreateAnswer[]>;
 
 export function createVerb(sql: Sql): Create {
-  const existing = sql.prepare(
+  const existing = existingItems(sql);
+  return sql.dialect.name === "postgres" ? inOneStatement(sql, existing) : inSteps(sql, existing);
+}
+
+function existingItems(sql: Sql): Statement {
+  return sql.prepare(
     "create.existing",
     `SELECT r.iid AS wanted, i.iid, i.origin, i.created_at
      FROM ${sql.rows("items", "r", columns)} ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i
        ON i.workflow = r.workflow AND i.id = r.id`,
   );
-  return sql.dialect.name === "postgres" ? inOneStatement(sql, existing) : inSteps(sql, existing);
+}
+
+/**
+ * Inside a user's transaction. At REPEATABLE READ and above PostgreSQL fails an insert that meets a row younger than
+ * the transaction's snapshot, conflict clause or not; a savepoint keeps the transaction usable.
+ */
+export function createWithinVerb(sql: Sql): Create {
+  const create = createVerb(sql);
+  if (sql.dialect.name !== "postgres") return create;
+  const savepoint = sql.once("SAVEPOINT pawl_create");
+  const undo = sql.once("ROLLBACK TO SAVEPOINT pawl_create");
+  const release = sql.once("RELEASE SAVEPOINT pawl_create");
+
+  function* attempt(items: readonly NewInstance[]): Script<CreateAnswer[] | null> {
+    yield savepoint.with();
+    try {
+      const answered = yield* create.script(items, null);
+      yield release.with();
+      return answered;
+    } catch (error) {
+      if (sql.dialect.classify(error) !== "transient") throw error;
+      yield undo.with();
+      yield release.with();
+      return null;
+    }
+  }
+
+  return {
+    transaction: true,
+    *script(items): Script<CreateAnswer[]> {
+      const together = yield* attempt(items);
+      if (together !== null) return together;
+      const answered: CreateAnswer[] = [];
+      for (const item of items) {
+        const alone = yield* attempt([item]);
+        answered.push(...(alone ?? [{ kind: "duplicate" as const, existing: null }]));
+      }
+      return answered;
+    },
+  };
 }
 
 /** The columns of a ticket at birth: queued and due, or already leased (eager start). */

@@ -1,7 +1,7 @@
 import type { Target } from "../../store/records.js";
 import type { NewEvent, SendEventAnswer } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
-import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 import { statusOf } from "./status.js";
 
@@ -25,6 +25,8 @@ function readInstance(sql: Sql): Statement {
 
 function refusal(row: Row | undefined): SendEventAnswer {
   if (row === undefined) return { kind: "notFound" };
+  // Its ticket was replaced by a restart while we waited for the old one's lock.
+  if (text(row, "status") === "live") throw new Raced();
   return { kind: "terminal", status: statusOf(row) };
 }
 
@@ -165,12 +167,19 @@ export function postEventVerb(sql: Sql): PostEvent {
 
 export type MoveInbox = Verb<[limit: number], number>;
 
-/** Takes inbox rows in order, numbers them under their tickets' locks, and leaves those whose ticket is held. */
+/**
+ * Takes inbox rows in order, numbers them under their tickets' locks, and leaves those whose ticket is held.
+ * One mover at a time: two would take turns in one run's events and mix their order.
+ */
 export function moveInboxVerb(sql: Sql): MoveInbox {
+  const alone = sql.prepare(
+    "inbox.alone",
+    `SELECT name FROM ${sql.table("meta")} WHERE name = 'inbox' ${sql.dialect.lockSkipping}`,
+  );
   const take = sql.prepare(
     "inbox.take",
     `SELECT id, iid, run_no, event_id, kind, type, payload FROM ${sql.table("inbox")}
-     ORDER BY id LIMIT :limit ${sql.dialect.lockSkipping}`,
+     ORDER BY id LIMIT :limit`,
   );
   const lock = sql.prepare(
     "inbox.lock",
@@ -226,6 +235,7 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
   return {
     transaction: true,
     *script(limit): Script<number> {
+      if ((yield alone.with()).length === 0) return 0;
       const rows = yield take.with({ limit });
       if (rows.length === 0) return 0;
       const runs = [...new Set(rows.map((row) => text(row, "iid")))].map((iid) => ({ iid }));
