@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ManualClock } from "../src/testing/clock.js";
 import type { StoreFixture, TestDatabase } from "../src/testing/conformance/index.js";
 import { ModelStore } from "../src/testing/model-store.js";
-import { Lockstep, type Peer } from "./differential/lockstep.js";
+import type { Peer } from "./differential/lockstep.js";
 import { operations } from "./differential/operations.js";
 import { Play } from "./differential/play.js";
 import { tablesOf, type Tables } from "./differential/tables.js";
@@ -55,24 +55,22 @@ test("stores", { timeout: 3_600_000 }, async () => {
   const property = fc.asyncProperty(operations, async (sequence) => {
     plays += 1;
     clock.advance(30 * 24 * 3_600_000);
-    const store = new ModelStore(clock);
-    const model: Peer = {
-      name: "model",
-      store,
-      begin: async () => store.begin(),
-      cursors: new Map(),
-    };
-    const play = new Play(new Lockstep(model, peers), clock, `${plays}`, (what) => {
+    const model = new ModelStore(clock);
+    const play = new Play(model, peers, clock, `${plays}`, (what) => {
       reached.set(what, 1 + (reached.get(what) ?? 0));
     });
     try {
       await play.run(sequence);
-      await sameTables(`${plays}`, store);
+      await sameTables(`${plays}`, model);
     } finally {
       await play.leave(peers);
     }
   });
-  const details = await fc.check(property, { numRuns: RUNS, ...replayed() });
+  const details = await fc.check(property, {
+    numRuns: RUNS,
+    endOnFailure: process.env["NOSHRINK"] === "1",
+    ...replayed(),
+  });
   if (details.failed) throw new Error(report(details));
   console.log(Object.fromEntries([...reached].toSorted()));
   expect(1).toBe(1);

@@ -65,6 +65,13 @@ export interface Dialect {
     readonly on: string;
     readonly set: Readonly<Record<string, string>>;
   }): string;
+  /** `DELETE` of a table's rows whose key is `matches` of a row set, each looked up by its key. */
+  deleteMatching(options: {
+    readonly table: TableName;
+    readonly key: string;
+    readonly rows: string;
+    readonly matches: string;
+  }): string;
   /** After an `INSERT … SELECT`: keep the old row, or overwrite it if this (claim_no, part_no) is newer. */
   onConflictKeep(key: readonly string[]): string;
   onConflictSetIfNewer(

@@ -41,6 +41,11 @@ export type SqlStoreOptions<Tx> = {
   readonly clock?: Clock | undefined;
 };
 
+function halves(parts: readonly Part[]): Part[][] {
+  const half = Math.ceil(parts.length / 2);
+  return [parts.slice(0, half), parts.slice(half)];
+}
+
 /** The store on any SQL database: verbs, and what to do when the database says no. */
 export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   const { dialect, driver, runtime } = options;
@@ -136,17 +141,16 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       return await run("engine", verbs.commit(parts), parts);
     } catch (error) {
       switch (dialect.classify(error)) {
-        case "data": {
+        case "data":
           if (parts.length === 1) {
             return [{ kind: "bad", message: "the database refuses this data" }];
           }
-          const half = Math.ceil(parts.length / 2);
-          return commitApart([parts.slice(0, half), parts.slice(half)], parts);
-        }
-        // The only lock a commit can meet is on the id of a run it spawns, in a user's open transaction.
+          return commitApart(halves(parts), parts);
+        // As a rule the lock is on the id of a run that a part spawns, in a user's open transaction.
         case "locked": {
           if (parts.length === 1) return [{ kind: "busy" }];
           const spawning = parts.filter((part) => part.spawns.length > 0);
+          if (spawning.length === 0) return commitApart(halves(parts), parts);
           const others = parts.filter((part) => part.spawns.length === 0);
           return commitApart([others, ...spawning.map((part) => [part])], parts);
         }
@@ -181,7 +185,9 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     const isFull = from.size === 0;
     if (isFull) lastFullClaim = at;
     const missing = request.limit - claimed.length;
-    const trusted = missing === 0 && at < lastFullClaim + FULL_CLAIM_EVERY_MS;
+    // A clock that stepped back makes runs due below the marks.
+    const recent = at >= lastFullClaim && at < lastFullClaim + FULL_CLAIM_EVERY_MS;
+    const trusted = missing === 0 && recent;
     lowWater =
       trusted && dialect.keepsDeadEntries ? new Map([...from, ...first.lowWater]) : everything;
     if (missing === 0 || isFull) return first.answer;

@@ -357,6 +357,12 @@ export class ModelStore implements Store<object> {
     return { kind: "ok", now, claimed: taken.map((instance) => this.#claim(instance, runner)) };
   }
 
+  /** The status of each run of a dead runner that a claim of these lanes finds. */
+  orphansIn(lanes: readonly Lane[]): InstanceState[] {
+    const within = this.#live().filter((instance) => isIn(lanes, instance));
+    return within.filter((each) => this.#isOrphan(each)).map(({ run }) => run.status);
+  }
+
   #claim(instance: Instance, runner: Runner): Claimed {
     const { run } = instance;
     const takenOver = this.#isOrphan(instance);

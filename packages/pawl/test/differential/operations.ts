@@ -100,7 +100,6 @@ export type StepOf = {
   readonly ord: number;
   readonly status: StepStatus;
   readonly seq: number | null;
-  readonly attempts: number;
   readonly tookMs: number;
   readonly wake: WakeOf | null;
   readonly result: string | null;
@@ -124,7 +123,7 @@ export type NextOf =
   | { readonly kind: "fail"; readonly error: string };
 
 // Small pools: what makes operations meet each other.
-const ids = ["a", "A", "a ", "á", "b"];
+const ids = ["a", "A", "a ", "á", "b", "c", "d", "e"];
 /** One beyond 32 bits of the wait mask among them. */
 const eventTypes = ["paid", "Paid", "paid ", "shipped", "a type with a high bit"];
 const someMs = fc.constantFrom(0, 1, 250, 1_000, 5_000, 20_000, 60_000);
@@ -172,7 +171,7 @@ const wake: Arbitrary<WakeOf | null> = fc.option(
 const historyBytes = fc.nat(5_000_000);
 const awaited = fc.subarray(eventTypes);
 const next: Arbitrary<NextOf> = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant("continue") }) },
+  { weight: 9, arbitrary: fc.record({ kind: fc.constant("continue") }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("watch"), types: awaited, wake }) },
   {
     weight: 6,
@@ -182,16 +181,17 @@ const next: Arbitrary<NextOf> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant("release"), inMs: someMs, historyBytes }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("complete"), output: textOrNull }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("complete"), output: textOrNull }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("fail"), error: text }) },
 );
 
+/** Of these, `retriedFrom` and later ones had more than one attempt, and a record of each. */
 const ord = fc.integer({ min: 1, max: 6 });
+export const retriedFrom = 4;
 const step: Arbitrary<StepOf> = fc.record({
   ord,
   status: fc.constantFrom("running", "waiting", "completed", "errored"),
   seq: fc.option(fc.nat(20)),
-  attempts: fc.integer({ min: 1, max: 3 }),
   tookMs: someMs,
   wake,
   result: textOrNull,
@@ -210,7 +210,12 @@ const part: Arbitrary<PartOf> = fc.oneof(
         { weight: 1, arbitrary: fc.nat(3) },
       ),
       steps: few(step, 3),
-      attempts: seldom(fc.record({ ord, n: fc.integer({ min: 1, max: 3 }) })),
+      attempts: seldom(
+        fc.record({
+          ord: fc.integer({ min: retriedFrom, max: 6 }),
+          n: fc.integer({ min: 1, max: 3 }),
+        }),
+      ),
       consumed: seldom(fc.record({ number: fc.nat(5), ord })),
       spawns: seldom(item),
       deliveries: seldom(fc.record({ target: pick, runNumber: fc.constantFrom(1, 1, 2), event })),
@@ -229,7 +234,7 @@ const creates = fc.record({ op: is("create"), items: create, eager });
 const claims = fc.record({
   op: is("claim"),
   runner: pick,
-  lanes: few(pick, 6, 1),
+  lanes: fc.oneof(few(pick, 4), fc.constant([0, 1, 2, 3])),
   limit: fc.nat(5),
   reservedForNew: fc.nat(2),
 });

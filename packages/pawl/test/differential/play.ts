@@ -13,16 +13,18 @@ import type {
   Wake,
 } from "../../src/store/store.js";
 import { waitMaskOf } from "../../src/store/wait-mask.js";
-import type { Lockstep, Peer } from "./lockstep.js";
-import type {
-  EventOf,
-  InTransaction,
-  Item,
-  NextOf,
-  Operation,
-  PartOf,
-  StepOf,
-  WakeOf,
+import type { ModelStore } from "../../src/testing/model-store.js";
+import { Lockstep, type Peer } from "./lockstep.js";
+import {
+  type EventOf,
+  type InTransaction,
+  type Item,
+  type NextOf,
+  type Operation,
+  type PartOf,
+  retriedFrom,
+  type StepOf,
+  type WakeOf,
 } from "./operations.js";
 
 /** A claim as its runner knows it: it may have been lost since. */
@@ -35,7 +37,7 @@ type Turn = {
   over: boolean;
 };
 
-type Runner = { readonly id: string; leaseUntil: number; dead: boolean };
+type Runner = { readonly id: string; leaseUntil: number };
 type Control = {
   readonly command: "terminate" | "restart";
   readonly target: Target;
@@ -51,6 +53,7 @@ const REMEMBERED_MS = 9 * 60_000;
 
 /** What the callers of a store know, and how they carry out a sequence of operations with it. */
 export class Play {
+  readonly #model: ModelStore;
   readonly #lockstep: Lockstep;
   readonly #clock: ManualClock;
   readonly #name: string;
@@ -69,12 +72,18 @@ export class Play {
 
   /** Names of its own keep it apart from others in the same databases. */
   constructor(
-    lockstep: Lockstep,
+    model: ModelStore,
+    others: readonly Peer[],
     clock: ManualClock,
     name: string,
     reached: (what: string) => void,
   ) {
-    this.#lockstep = lockstep;
+    this.#model = model;
+    const begin = async () => model.begin();
+    this.#lockstep = new Lockstep(
+      { name: "model", store: model, begin, cursors: new Map() },
+      others,
+    );
     this.#clock = clock;
     this.#name = name;
     this.#reached = reached;
@@ -134,7 +143,6 @@ export class Play {
       case "retire": {
         const runner = pick(this.#runners, operation.runner);
         if (runner === undefined) return;
-        runner.dead = true;
         return this.#ask("retire", runner.id);
       }
       case "claim":
@@ -291,7 +299,7 @@ export class Play {
   async #history(operation: Operation & { op: "history" }): Promise<void> {
     const { order, pageSize, runNumber } = operation;
     const target = this.#target(operation.target);
-    const current = (await this.#lockstep.model.store.get(target))?.runNumber ?? 1;
+    const current = (await this.#model.get(target))?.runNumber ?? 1;
     // Whether there is a history of a run that never was is not specified.
     const query = { order, ...(runNumber === null || runNumber > current ? {} : { runNumber }) };
     // A restart changes which run a query without a number means.
@@ -327,7 +335,7 @@ export class Play {
   async #register(leaseMs: number): Promise<void> {
     this.#made += 1;
     const id = `${this.#made % 2 === 0 ? "Runner" : "runner"} ${this.#made} ${this.#name}`;
-    this.#runners.push({ id, leaseUntil: this.#clock.now() + leaseMs, dead: false });
+    this.#runners.push({ id, leaseUntil: this.#clock.now() + leaseMs });
     await this.#ask("register", id, leaseMs);
   }
 
@@ -341,12 +349,7 @@ export class Play {
   }
 
   async #declareDead(): Promise<void> {
-    const dead = await this.#lockstep.ask(
-      "declareDead",
-      (store) => store.declareDead(),
-      (ids) => ids.toSorted(),
-    );
-    for (const runner of this.#runners) runner.dead ||= dead.includes(runner.id);
+    await this.#ask("declareDead", (ids) => ids.toSorted());
   }
 
   // Turns -----------------------------------------------------------------------------------------------------------
@@ -359,8 +362,8 @@ export class Play {
   ): Promise<void> {
     if (runner === undefined) return;
     // Which of the dead runners' runs a small limit takes is not specified: let it take them all.
-    const orphans = this.#turns.filter((turn) => !turn.over && this.#isDead(turn.runner)).length;
-    const enough = orphans === 0 ? wanted : Math.max(wanted, orphans + reservedForNew);
+    const orphans = this.#model.orphansIn(wantedLanes);
+    const enough = Math.max(wanted, orphans.length > 0 ? orphans.length + reservedForNew : 0);
     // Neither is when a run is claimed that became due in the past: take all there is, in any order.
     const inThePast = this.#dueInThePast;
     const request = {
@@ -378,6 +381,7 @@ export class Play {
     });
     this.#reached(`claim → ${answer.kind}`);
     if (answer.kind === "dead") return;
+    if (orphans.includes("waitingForPause")) this.#reached("claim pauses a dead runner's run");
     this.#dueInThePast = false;
     for (const claimed of answer.claimed) {
       this.#hold(runner.id, claimed, claimed.eventCount);
@@ -407,10 +411,6 @@ export class Play {
     if (!isKnown) this.#turns.push({ runner, claimed, sent: [], seenEvents, over: false });
   }
 
-  #isDead(runner: string): boolean {
-    return this.#runners.some(({ id, dead }) => id === runner && dead);
-  }
-
   async #poll(numbers: readonly number[], less: number): Promise<void> {
     const turns = unique(
       numbers.flatMap((n) => pick(this.#turns, n) ?? []),
@@ -430,6 +430,10 @@ export class Play {
   }
 
   async #commit(of: readonly PartOf[]): Promise<void> {
+    if (this.#turns.every(({ over }) => over)) {
+      // Nothing to commit for: find something.
+      await this.#claim(pick(this.#runners, of[0]?.turn ?? 0), this.#lanes, 3, 1);
+    }
     const chosen = unique(
       of.flatMap((part) => this.#choose(part) ?? []),
       ({ turn }) => iidOf(turn),
@@ -526,7 +530,7 @@ export class Play {
     }
     const histories = this.#targets.map(async ({ workflow, id }) => {
       const target = { workflow, id };
-      const runs = (await this.#lockstep.model.store.get(target))?.runNumber ?? 1;
+      const runs = (await this.#model.get(target))?.runNumber ?? 1;
       for (let runNumber = 1; runNumber <= runs; runNumber++) {
         await this.#ask("history", target, { runNumber, order: "oldest", pageSize: ALL });
       }
@@ -630,6 +634,7 @@ export class Play {
       count: 1,
       type: isWait ? "sleep" : "do",
       calledAfter: ord - 1,
+      attempts: ord < retriedFrom ? 1 : 3,
       wake: this.#wake(wake),
       waitKey: isWait ? "paid" : null,
     };

@@ -58,6 +58,21 @@ export function faultyMysqlPool(pool: mysql.Pool, fault: Fault): mysql.Pool {
   });
 }
 
+/** Tells of each error that the server answers. */
+export function watchMysqlErrors(pool: mysql.Pool, seen: (errno: unknown) => void): mysql.Pool {
+  return intercept(pool, "getConnection", async (connect) => {
+    const connection = (await connect()) as mysql.PoolConnection;
+    return intercept(connection, "execute", async (execute, options) => {
+      try {
+        return await execute(options);
+      } catch (error) {
+        seen((error as { errno?: unknown }).errno);
+        throw error;
+      }
+    });
+  });
+}
+
 function intercept<T extends object>(
   target: T,
   method: string,

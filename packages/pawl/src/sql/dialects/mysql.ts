@@ -60,10 +60,16 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     lockSkippingOf: (alias) => `FOR UPDATE /*!80001 OF ${alias} */ SKIP LOCKED`,
     byteLength: (expression) => `LENGTH(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)}`,
+    // By the primary key, always: MariaDB reads and locks the whole of a small table instead.
     updateFrom: ({ table: name, alias, rows, on, set }) =>
-      `UPDATE ${rows} STRAIGHT_JOIN ${table(name)} AS ${alias} ON ${on} SET ${Object.entries(set)
+      `UPDATE ${rows} STRAIGHT_JOIN ${table(name)} AS ${alias} FORCE INDEX (PRIMARY) ON ${on} SET ${Object.entries(
+        set,
+      )
         .map(([column, expression]) => `${alias}.${column} = ${expression}`)
         .join(", ")}`,
+    // Not IN (SELECT …): for that, MariaDB reads and locks the whole of any table.
+    deleteMatching: ({ table: name, key, rows, matches }) =>
+      `DELETE t FROM ${rows} STRAIGHT_JOIN ${table(name)} AS t FORCE INDEX (PRIMARY) ON t.${key} = ${matches}`,
     onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
     // Assignments run left to right and see earlier ones, so the guard's own columns come last.
     onConflictSetIfNewer: (name, _key, columns) => {

@@ -43,6 +43,8 @@ export function postgresDialect(schema: string): Dialect {
       `UPDATE ${table(name)} AS ${alias} SET ${Object.entries(set)
         .map(([column, expression]) => `${column} = ${expression}`)
         .join(", ")} FROM ${rows} WHERE ${on}`,
+    deleteMatching: ({ table: name, key, rows, matches }) =>
+      `DELETE FROM ${table(name)} WHERE ${key} IN (SELECT ${matches} FROM ${rows})`,
     onConflictKeep: () => "ON CONFLICT DO NOTHING",
     onConflictSetIfNewer: (_table, key, columns) =>
       `ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns

@@ -32,6 +32,8 @@ export function sqliteDialect(tablePrefix: string): Dialect {
       `UPDATE ${table(name)} AS ${alias} SET ${Object.entries(set)
         .map(([column, expression]) => `${column} = ${expression}`)
         .join(", ")} FROM ${rows} WHERE ${on}`,
+    deleteMatching: ({ table: name, key, rows, matches }) =>
+      `DELETE FROM ${table(name)} WHERE ${key} IN (SELECT ${matches} FROM ${rows})`,
     // "WHERE true" ends the SELECT, so that SQLite does not read ON as a join condition.
     onConflictKeep: () => "WHERE true ON CONFLICT DO NOTHING",
     onConflictSetIfNewer: (_table, key, columns) =>

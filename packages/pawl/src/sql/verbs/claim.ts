@@ -79,7 +79,7 @@ function inOneStatement(sql: Sql): Claim {
      resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
      fresh AS MATERIALIZED (${due(
        NEW,
-       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan), :reserved))`,
+       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan WHERE pause_requested = 0), :reserved))`,
      )}),
      old AS (
        (SELECT tid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)

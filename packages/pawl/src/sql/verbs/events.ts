@@ -229,7 +229,12 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
   );
   const remove = sql.prepare(
     "inbox.remove",
-    `DELETE FROM ${sql.table("inbox")} WHERE id IN (SELECT r.id FROM ${sql.rows("taken", "r", { id: "key" })})`,
+    sql.dialect.deleteMatching({
+      table: "inbox",
+      key: "id",
+      rows: sql.rows("taken", "r", { id: "key" }),
+      matches: "r.id",
+    }),
   );
 
   return {

@@ -1,6 +1,6 @@
 import type { StepRecord } from "../../store/records.js";
 import type { PartAnswer } from "../../store/store.js";
-import { equal, kindOf, matches, ok, only, rejection } from "./assert.js";
+import { defined, equal, kindOf, matches, ok, only, rejection } from "./assert.js";
 import {
   aDelivery,
   aPart,
@@ -742,6 +742,45 @@ export const commitCases: readonly ConformanceCase[] = [
       ok(kind === "bad" || kind === "ok", `the part is "bad" or "ok", not "${kind}"`);
       equal(steps, [1, 1, kind === "ok" ? 1 : 0, 1, 1], "steps of each run");
       await commitOk(store, aPart(runs[2]!, { partNumber: 2, steps: [aStep(1)] }));
+    }),
+  ),
+
+  ...(
+    [
+      ["origin", { origin: "o".repeat(3_000) }],
+      ["workflow", { workflow: "w".repeat(3_000) }],
+      ["id", { id: "i".repeat(3_000) }],
+      ["queue", { queue: "q".repeat(3_000) }],
+    ] as const
+  ).map(([what, given]) =>
+    realTime(`a spawn's ${what} of 3,000 characters is kept or refused, not cut`, async (world) => {
+      const { store } = world;
+      const run = await leased(store);
+      const child = anInstance({ workflow: "child", ...given });
+      const answer = await commit(store, aPart(run, { spawns: [child] }));
+      const stored = await store.get(targetOf(child));
+      if (answer.kind === "bad") return equal(stored, null, "the child");
+      equal(answer.kind, "ok", "the answer");
+      const { workflow, id, origin = null } = child;
+      matches(defined(stored, "the child"), { workflow, id, origin }, "the child");
+      equal((await claimOne(store, child)).iid, child.iid, "claimed from its queue");
+    }),
+  ),
+
+  ...(
+    [
+      ["wait key", { waitKey: "k".repeat(3_000) }],
+      ["type", { type: "t".repeat(3_000) }],
+    ] as const
+  ).map(([what, given]) =>
+    realTime(`a step's ${what} of 3,000 characters is kept or refused, not cut`, async (world) => {
+      const { store } = world;
+      const run = await leased(store);
+      const answer = await commit(store, aPart(run, { steps: [aStep(1, given)] }));
+      const steps = await stepsOf(store, run);
+      if (answer.kind === "bad") return equal(steps, [], "steps");
+      equal(answer.kind, "ok", "the answer");
+      matches(only(steps, "steps"), given, "the step");
     }),
   ),
 

@@ -126,10 +126,12 @@ async function begin(world: StillWorld, beginning: BeginningName): Promise<Scene
   const { db, store, clock } = world;
   const tag = `#${unique()}#`;
   const workflow = `race-${tag}`;
-  await create(store, { workflow, id: `run-${tag}` });
   const [owner, rival] = [`owner-${tag}`, `rival-${tag}`];
-  await store.register(owner, 50);
-  await store.register(rival, 1_000_000_000);
+  await Promise.all([
+    create(store, { workflow, id: `run-${tag}` }),
+    store.register(owner, 50),
+    store.register(rival, 1_000_000_000),
+  ]);
   const run = await claimOne(store, { workflow }, owner);
   const scene: Scene = { run, rival, tag, startedAt: clock.now() };
   await beginnings[beginning](store, scene);
@@ -152,21 +154,20 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
     const answer = await store.heartbeat(runner, 1_000_000_000);
     return answer.kind === "dead" ? "dead" : answer.owned;
   };
-  const seen = {
-    answers,
-    instance: await store.get(targetOf(run)),
-    first: await entriesOf(store, run, { runNumber: 1 }),
-    second: await entriesOf(store, run, { runNumber: 2 }).catch(() => null),
-    runs: (await store.history(targetOf(run), { order: "newest", pageSize: 1 }))?.runs,
-    child: await store.list({ workflow: `child-${tag}`, order: "oldest", pageSize: 5 }),
-    due: await dueIn(store, run),
-    ownedByOwner: await owned(run.runner),
-    ownedByRival: await owned(rival),
-    inbox: await store.moveInbox(100),
-    eventsAfterwards: await entriesOf(store, run),
-  };
+  const seen = await Promise.all([
+    store.get(targetOf(run)),
+    entriesOf(store, run, { runNumber: 1 }),
+    entriesOf(store, run),
+    store.history(targetOf(run), { order: "newest", pageSize: 1 }),
+    store.list({ workflow: `child-${tag}`, order: "oldest", pageSize: 5 }),
+    dueIn(store, run),
+    owned(run.runner),
+    owned(rival),
+  ]);
+  const inbox = await store.moveInbox(100);
+  const all = { answers, seen, inbox, afterwards: await entriesOf(store, run) };
   const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
-  return JSON.stringify(seen, (_, value: unknown) =>
+  return JSON.stringify(all, (_, value: unknown) =>
     typeof value === "number" && value > 1_000_000_000_000 ? `+${value - startedAt}` : value,
   )
     .replaceAll(tag, "")
@@ -229,7 +230,7 @@ async function raced(
   return outcome(world.store, scene, answers);
 }
 
-const roundsPerPair = 4;
+const roundsPerPair = 3;
 
 async function raceAll(
   world: StillWorld,

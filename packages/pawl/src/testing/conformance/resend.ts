@@ -26,6 +26,7 @@ import {
   release,
   send,
   statusOf,
+  stepsOf,
   targetOf,
   watch,
 } from "./build.js";
@@ -90,6 +91,20 @@ export const resendCases: readonly ConformanceCase[] = [
       );
     }),
   ),
+
+  stillTime("progress sent again applies once, also after more progress", async (world) => {
+    const { store, clock } = world;
+    const run = await leased(store);
+    const first = aPart(run, { steps: [aStep(1), aStep(2)] });
+    const second = aPart(run, { partNumber: 2, steps: [aStep(3)] });
+    const { now } = await commitOk(store, first);
+    for (const part of [first, second, second, first]) {
+      clock.advance(100);
+      matches(await commitOk(store, part), { state: "leased", now: clock.now() }, "the answer");
+    }
+    const times = (await stepsOf(store, run)).map(({ endedAt }) => endedAt && endedAt - now);
+    equal(times, [0, 0, 200], "when the steps ended");
+  }),
 
   stillTime(
     "a delivery sent again after it was moved is not delivered twice",

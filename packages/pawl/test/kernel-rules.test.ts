@@ -1,0 +1,734 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { mysqlStore } from "pawl/mysql";
+import { sqliteStore } from "pawl/sqlite";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { webRuntime } from "../src/runtime.js";
+import { mysqlDialect } from "../src/sql/dialects/mysql.js";
+import { mysqlDriver } from "../src/sql/drivers/mysql.js";
+import { sqlStore } from "../src/sql/store.js";
+import type { Part, PartAnswer, Store } from "../src/store/store.js";
+import {
+  anEvent,
+  anInstance,
+  aPart,
+  aRunner,
+  aStep,
+  claim,
+  claimOne,
+  commit,
+  commitOk,
+  complete,
+  create,
+  dueIn,
+  eventsOf,
+  type Leased,
+  leased,
+  leaseMs,
+  loadOne,
+  parkFor,
+  release,
+  send,
+  someInstances,
+  statusOf,
+  stepsOf,
+  targetOf,
+} from "../src/testing/conformance/build.js";
+import { inTime, untilNotBusy } from "../src/testing/conformance/concurrency.js";
+import {
+  type Database,
+  mysqlPool,
+  type Session,
+  untilBlocked,
+  waiters,
+  world,
+} from "./support/database.js";
+import { databaseError, Fault, faultyMysqlPool, watchMysqlErrors } from "./support/faults.js";
+import { inScope, type Scope } from "./support/scope.js";
+import { type Kind, servers } from "./support/servers.js";
+import { until } from "./support/until.js";
+
+/*
+ * For each rule of KERNEL.md that an experiment stands behind: the naive way, by hand, goes wrong; and the store, in
+ * the same place, does not. Rules of speed are the benchmark's, rules of turns (22 to 34) the engine's.
+ */
+
+const only = (kind: Kind): Kind[] => servers.filter((server) => server === kind);
+const mysqlFamily = servers.filter((kind) => kind !== "postgres");
+
+/** A place for naive tables, a store beside them, and people with SQL prompts. */
+async function scene(scope: Scope, kind: Kind) {
+  const { db, store } = await world(scope, kind);
+  const sessions = [await db.session(), await db.session(), await db.session()] as const;
+  const [one, two, watcher] = sessions;
+  if (kind === "postgres") for (const each of [one, two]) await quickToSeeDeadlocks(each);
+  const run = (text: string) => one.query(text.replaceAll("naive", `${db.name}.naive`));
+  return { db, store, one, two, watcher, run };
+}
+
+const quickToSeeDeadlocks = (session: Session) => session.query("SET deadlock_timeout = '50ms'");
+
+const begin = (session: Session, level?: string): Promise<unknown> =>
+  session
+    .query(level === undefined ? "SELECT 1" : `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
+    .then(() => session.query("START TRANSACTION"));
+
+/** The code of what a promise rejects with. */
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => "no error",
+    (error: { code?: unknown; errno?: unknown }) => error.errno ?? error.code,
+  );
+
+/** A commit that stands in the middle of its write, ticket locked, until `finish`. */
+async function inFlight(
+  { db, watcher }: { db: Database; watcher: Session },
+  blocker: Session,
+  store: Store,
+  part: Part,
+): Promise<{ finish: () => Promise<Exclude<PartAnswer, { kind: "busy" }>> }> {
+  await begin(blocker);
+  await blocker.query(
+    `INSERT INTO ${db.table("step")} (iid, run_no, ord, called_after, claim_no, part_no, name, count, type,
+       status, attempts, started_at)
+     VALUES ('${part.iid}', 1, ${part.steps[0]!.ord}, 0, 0, 0, 'x', 1, 'do', 'running', 0, 0)`,
+  );
+  const committing = commit(store, part);
+  committing.catch(() => {}); // reported by finish
+  await untilBlocked(db, watcher);
+  return {
+    finish: async () => {
+      await blocker.query("ROLLBACK");
+      return inTime(committing, "commit");
+    },
+  };
+}
+
+describe("rule 1: claim first, read history in a later statement", () => {
+  test.each(only("postgres"))("naive on %s: in one statement, the last commit is missed", (kind) =>
+    inScope(async (scope) => {
+      const { db, one, two, watcher, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid text PRIMARY KEY, owner text)");
+      await run("CREATE TABLE naive_step (tid text, ord int)");
+      await run("INSERT INTO naive_ticket VALUES ('t', 'dead')");
+      await one.query("BEGIN");
+      await one.query(`SELECT tid FROM ${db.name}.naive_ticket FOR UPDATE`);
+      await one.query(`INSERT INTO ${db.name}.naive_step VALUES ('t', 1)`);
+      const claiming = two.query(
+        `WITH claimed AS (UPDATE ${db.name}.naive_ticket SET owner = 'me' WHERE owner = 'dead' RETURNING tid)
+         SELECT c.tid, s.ord FROM claimed AS c LEFT JOIN ${db.name}.naive_step AS s ON s.tid = c.tid`,
+      );
+      await untilBlocked(db, watcher, two);
+      await one.query("COMMIT");
+      expect(await claiming).toEqual([{ tid: "t", ord: null }]);
+      expect(await two.query(`SELECT ord FROM ${db.name}.naive_step`)).toEqual([{ ord: 1 }]);
+    }),
+  );
+
+  test.each(mysqlFamily)("naive on %s: in one snapshot, the last commit is missed", (kind) =>
+    inScope(async (scope) => {
+      const { one, two, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, owner VARCHAR(9))");
+      await run("CREATE TABLE naive_step (tid INT, ord INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 'dead')");
+      await begin(two, "REPEATABLE READ");
+      await two.query("SELECT * FROM naive_ticket");
+      await one.query("INSERT INTO naive_step VALUES (1, 1)");
+      await two.query("UPDATE naive_ticket SET owner = 'me' WHERE owner = 'dead'");
+      expect(await two.query("SELECT ord FROM naive_step")).toEqual([]);
+      await two.query("COMMIT");
+    }),
+  );
+
+  test.each(servers)(
+    "the store on %s: whoever claims a dead owner's run sees its last commit",
+    (kind) =>
+      inScope(async (scope) => {
+        const { db, store, one, watcher } = await scene(scope, kind);
+        const run = await leased(store);
+        await store.retire(run.runner);
+        const other = db.store();
+        const runner = await aRunner(other);
+        const last = await inFlight({ db, watcher }, one, store, aPart(run, { steps: [aStep(1)] }));
+        expect(await claim(other, runner), "claimed while it is being written").toEqual([]);
+        expect((await last.finish()).kind).toBe("ok");
+        const taken = await claimOne(other, run, runner);
+        expect((await loadOne(other, taken)).steps.map(({ ord }) => ord)).toEqual([1]);
+      }),
+  );
+});
+
+describe("rule 2: a heartbeat touches one row, the runner's", () => {
+  test.each(servers)("naive on %s: one that touches tickets deadlocks with commits", (kind) =>
+    inScope(async (scope) => {
+      const { db, one, two, watcher, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, lease INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 0), (2, 0)");
+      const ticket = (tid: number): string =>
+        `SELECT tid FROM ${db.name}.naive_ticket WHERE tid = ${tid} FOR UPDATE`;
+      await begin(one);
+      await one.query(ticket(2));
+      const beating = codeOf(two.query(`UPDATE ${db.name}.naive_ticket SET lease = lease + 1`));
+      await untilBlocked(db, watcher, two);
+      const committing = codeOf(one.query(ticket(1)));
+      const codes = await Promise.all([
+        committing.then(async (code) => {
+          await one.query("ROLLBACK");
+          return code;
+        }),
+        beating,
+      ]);
+      expect(codes).toContain(kind === "postgres" ? "40P01" : 1213);
+    }),
+  );
+
+  test.each(servers)("the store on %s: a heartbeat answers while its tickets are locked", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one, watcher } = await scene(scope, kind);
+      const runner = await aRunner(store);
+      await leased(store, { runner });
+      const second = await leased(store, { runner });
+      const part = aPart(second, { steps: [aStep(1)] });
+      const { finish } = await inFlight({ db, watcher }, one, store, part);
+      const beat = await inTime(db.store().heartbeat(runner, leaseMs), "heartbeat");
+      expect(beat).toMatchObject({ kind: "ok", owned: { length: 2 } });
+      expect((await finish()).kind).toBe("ok");
+    }),
+  );
+});
+
+describe.each(only("postgres"))(
+  "rule 8: progress locks the ticket and does not write it",
+  (kind) => {
+    const place = async (session: Session, table: string): Promise<unknown> =>
+      (await session.query(`SELECT ctid::text AS place FROM ${table}`))[0]?.["place"];
+
+    test("naive: every step leaves a dead row", () =>
+      inScope(async (scope) => {
+        const { db, one, run } = await scene(scope, kind);
+        await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, steps INT)");
+        await run("INSERT INTO naive_ticket VALUES (1, 0)");
+        const before = await place(one, `${db.name}.naive_ticket`);
+        await run("UPDATE naive_ticket SET steps = steps + 1");
+        expect(await place(one, `${db.name}.naive_ticket`)).not.toBe(before);
+      }));
+
+    test("the store: the row stays where it is", () =>
+      inScope(async (scope) => {
+        const { db, store, one } = await scene(scope, kind);
+        const run = await leased(store);
+        const before = await place(one, db.table("ticket"));
+        for (let n = 1; n <= 5; n++) {
+          await commitOk(store, aPart(run, { partNumber: n, steps: [aStep(n)] }));
+        }
+        expect(await place(one, db.table("ticket"))).toBe(before);
+      }));
+  },
+);
+
+describe.each(only("postgres"))("rule 9: one statement touches a row once", (kind) => {
+  test("naive: an update and a delete of one ticket, one of them silently does not happen", () =>
+    inScope(async (scope) => {
+      const { db, one, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, state text)");
+      await run("INSERT INTO naive_ticket VALUES (1, 'leased')");
+      const [row] = await one.query(
+        `WITH parked AS (UPDATE ${db.name}.naive_ticket SET state = 'parked' RETURNING 1),
+           deleted AS (DELETE FROM ${db.name}.naive_ticket RETURNING 1)
+         SELECT (SELECT count(*) FROM parked)::int + (SELECT count(*) FROM deleted)::int AS done`,
+      );
+      expect(row).toEqual({ done: 1 });
+    }));
+
+  test("naive: a run twice in a batch applies once", () =>
+    inScope(async (scope) => {
+      const { one, db, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, steps INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 0)");
+      await run(
+        "UPDATE naive_ticket AS t SET steps = steps + p.n FROM (VALUES (1, 1), (1, 1)) AS p(tid, n) WHERE p.tid = t.tid",
+      );
+      expect(await one.query(`SELECT steps FROM ${db.name}.naive_ticket`)).toEqual([{ steps: 1 }]);
+    }));
+
+  test("the store: a first part after a takeover that also finishes leaves no ticket", () =>
+    inScope(async (scope) => {
+      const { db, store, one } = await scene(scope, kind);
+      const run = await leased(store);
+      await store.retire(run.runner);
+      const taken = await claimOne(store, run);
+      const part = aPart(taken, { takeovers: 1, steps: [aStep(1)], next: complete() });
+      expect((await commitOk(store, part)).state).toBe("finished");
+      expect(await statusOf(store, run)).toBe("complete");
+      expect(await one.query(`SELECT tid FROM ${db.table("ticket")}`)).toEqual([]);
+    }));
+
+  test("the store: two parts of a run in one batch are refused, and neither is written", () =>
+    inScope(async (scope) => {
+      const { store } = await scene(scope, kind);
+      const run = await leased(store);
+      const parts = [1, 2].map((n) => aPart(run, { partNumber: n, steps: [aStep(n)] }));
+      await expect(store.commit(parts)).rejects.toThrow("one part per run");
+      expect(await stepsOf(store, run)).toEqual([]);
+    }));
+});
+
+describe("rule 13: READ COMMITTED, said explicitly", () => {
+  test.each(mysqlFamily)(
+    "naive on %s: at REPEATABLE READ, looking and then adding deadlocks",
+    (kind) =>
+      inScope(async (scope) => {
+        const { db, one, two, watcher, run } = await scene(scope, kind);
+        await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, due INT, KEY (due))");
+        const outcomes: unknown[] = [];
+        for (const level of ["READ COMMITTED", "REPEATABLE READ"]) {
+          for (const session of [one, two]) {
+            await begin(session, level);
+            await session.query(
+              "SELECT tid FROM naive_ticket WHERE due <= 9 FOR UPDATE SKIP LOCKED",
+            );
+          }
+          const first = codeOf(one.query("INSERT INTO naive_ticket VALUES (1, 1)"));
+          if (level === "REPEATABLE READ") await untilBlocked(db, watcher, one);
+          const second = codeOf(two.query("INSERT INTO naive_ticket VALUES (2, 2)"));
+          const codes = await Promise.all([first, second]);
+          outcomes.push(codes.includes(1213) ? "deadlock" : codes);
+          for (const session of [one, two]) await session.query("ROLLBACK");
+        }
+        expect(outcomes).toEqual([["no error", "no error"], "deadlock"]);
+      }),
+  );
+
+  test.each(mysqlFamily)("the store on %s: many who look and add never deadlock", (kind) =>
+    inScope(async (scope) => {
+      const { db } = await scene(scope, kind);
+      let deadlocks = 0;
+      const counting = (): Store => {
+        const pool = watchMysqlErrors(mysqlPool(scope, db.url, db.name), (errno) => {
+          if (errno === 1213) deadlocks += 1;
+        });
+        const store = mysqlStore(pool);
+        scope.defer(() => store.close());
+        return store;
+      };
+      const stores = Array.from({ length: 4 }, counting);
+      await Promise.all(
+        stores.map(async (store) => {
+          const runner = await aRunner(store);
+          for (let round = 0; round < 10; round++) {
+            await store.create(someInstances(2));
+            const runs = await claim(store, runner, { limit: 3 });
+            const parts = runs.map((run) =>
+              aPart(run, {
+                steps: [aStep(1)],
+                next: round % 2 === 0 ? complete() : release(),
+              }),
+            );
+            await store.commit(parts);
+          }
+        }),
+      );
+      expect(deadlocks).toBe(0);
+    }),
+  );
+
+  test.each(mysqlFamily)("naive on %s: INSERT … SELECT does not lock what it reads", (kind) =>
+    inScope(async (scope) => {
+      const { one, two, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, claim INT)");
+      await run("CREATE TABLE naive_step (tid INT, claim INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 1)");
+      await begin(one, "READ COMMITTED");
+      await one.query("INSERT INTO naive_step SELECT tid, claim FROM naive_ticket WHERE claim = 1");
+      await two.query("UPDATE naive_ticket SET claim = 2"); // does not wait
+      await one.query("COMMIT");
+      const [row] = await two.query(
+        "SELECT t.claim AS fence, s.claim AS written FROM naive_ticket AS t, naive_step AS s",
+      );
+      expect(row).toEqual({ fence: 2, written: 1 }); // after the fence had moved
+    }),
+  );
+
+  test.each(servers)("the store on %s: the fence cannot move while a part is written", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one, two, watcher } = await scene(scope, kind);
+      const run = await leased(store);
+      const part = aPart(run, { steps: [aStep(1)] });
+      const { finish } = await inFlight({ db, watcher }, one, store, part);
+      const moving = two.query(`UPDATE ${db.table("ticket")} SET claim_no = claim_no + 1`);
+      await untilBlocked(db, watcher, two);
+      // Written; whether the fence moved before it looks again or not.
+      expect(["ok", "lost"]).toContain((await finish()).kind);
+      await moving;
+      expect((await stepsOf(store, run)).map(({ ord }) => ord)).toEqual([1]);
+      const next = aPart(run, { partNumber: 2, steps: [aStep(2)] });
+      expect(await commit(store, next)).toEqual({ kind: "lost" });
+      expect((await stepsOf(store, run)).length).toBe(1);
+    }),
+  );
+
+  test.each(mysqlFamily)("naive on %s: a lock wait that ends in 1205 leaves half a write", (kind) =>
+    inScope(async (scope) => {
+      const { one, two, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, n INT)");
+      await run("CREATE TABLE naive_step (tid INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 0)");
+      await begin(two);
+      await two.query("SELECT tid FROM naive_ticket FOR UPDATE");
+      await one.query("SET SESSION innodb_lock_wait_timeout = 1");
+      await begin(one);
+      await one.query("INSERT INTO naive_step VALUES (1)");
+      expect(await codeOf(one.query("UPDATE naive_ticket SET n = 1"))).toBe(1205);
+      await begin(one); // the connection's next transaction commits the last one
+      await two.query("COMMIT");
+      expect(await two.query("SELECT tid FROM naive_step")).toEqual([{ tid: 1 }]);
+    }),
+  );
+
+  test.each(mysqlFamily)("the store on %s: after 1205 nothing of the write is left", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one } = await scene(scope, kind);
+      const run = await leased(store);
+      const fault = new Fault((sql) => sql.includes("INSERT INTO") && sql.includes("outbox"));
+      const pool = faultyMysqlPool(mysqlPool(scope, db.url, db.name), fault);
+      const dialect = mysqlDialect("pawl_");
+      const failing = sqlStore({
+        dialect,
+        driver: mysqlDriver(pool, 1, () => false),
+        runtime: { ...webRuntime, scheduler: { sleep: async () => {} } },
+      });
+      scope.defer(() => failing.close());
+      fault.fail(Infinity, databaseError({ errno: 1205 }));
+      const outbox = [{ id: "o", topic: "t", payload: "p" }];
+      const part = aPart(run, { steps: [aStep(1)], outbox });
+      expect(await failing.commit([part])).toEqual([{ kind: "busy" }]);
+      await failing.now(); // the connection's next statement
+      expect(await stepsOf(store, run)).toEqual([]);
+      await one.query(`SELECT tid FROM ${db.table("ticket")} FOR UPDATE NOWAIT`);
+    }),
+  );
+});
+
+describe.each(only("postgres"))("rule 14: a plan made while a table was empty", (kind) => {
+  const seqScans = async (session: Session, schema: string, table: string): Promise<number> => {
+    const [row] = await session.query(
+      "SELECT seq_scan::int AS n FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = $2",
+      [schema, table],
+    );
+    return Number(row?.["n"]);
+  };
+
+  test("naive: it reads the whole table ever after", () =>
+    inScope(async (scope) => {
+      const { one, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid text PRIMARY KEY, state text)");
+      await run("VACUUM ANALYZE naive_ticket");
+      await one.query("SET plan_cache_mode = force_generic_plan");
+      await run("PREPARE fence AS SELECT tid FROM naive_ticket WHERE tid = ANY($1::text[])");
+      await one.query("EXECUTE fence ('{x}')");
+      await run(
+        "INSERT INTO naive_ticket SELECT 'id' || n, 'x' FROM generate_series(1, 20000) AS n",
+      );
+      const plan = await one.query("EXPLAIN EXECUTE fence ('{x}')");
+      expect(JSON.stringify(plan)).toContain("Seq Scan");
+    }));
+
+  test("the store: never a scan of a table that grows", () =>
+    inScope(async (scope) => {
+      const { db, store: maker, one } = await scene(scope, kind);
+      await one.query(`VACUUM ANALYZE ${["ticket", "instance", "step", "event"].map(db.table)}`);
+      const store = db.store();
+      const turn = async (): Promise<void> => {
+        const run = await leased(store);
+        await send(store, run);
+        await commitOk(store, aPart(run, { seenEvents: 1, steps: [aStep(1)] }));
+        const parked = aPart(run, { seenEvents: 1, partNumber: 2, next: parkFor(["paid"]) });
+        await commitOk(store, parked);
+        await send(store, run);
+        const again = await claimOne(store, run);
+        await loadOne(store, again);
+        await commitOk(store, aPart(again, { steps: [aStep(2)], next: complete() }));
+      };
+      await turn(); // plans everything on empty tables
+      await maker.close();
+      await one.query(
+        `INSERT INTO ${db.table("ticket")} (tid, queue, handler, class, due_at, state, run_no, claim_no)
+         SELECT 'id' || n, 'default', 'later', 1, 9e12::bigint + n, 'queued', 1, 0 FROM generate_series(1, 20000) AS n`,
+      );
+      const before = await seqScans(one, db.name, "ticket");
+      await turn();
+      await store.close(); // a connection that ends reports its statistics
+      const idle = `SELECT 1 FROM pg_stat_activity WHERE strpos(query, '${db.name}') > 0 AND pid <> pg_backend_pid()`;
+      await until(async () => (await one.query(idle)).length === 0, "ended");
+      expect(await seqScans(one, db.name, "ticket")).toBe(before);
+    }));
+});
+
+describe("rule 15: SQLite, a write on the user's handle inside the user's transaction", () => {
+  const file = (scope: Scope): string => {
+    const folder = mkdtempSync(path.join(tmpdir(), "pawl-rules-"));
+    scope.defer(() => rmSync(folder, { recursive: true }));
+    return path.join(folder, "test.db");
+  };
+
+  test("naive: is acknowledged and then rolled back", () =>
+    inScope(async (scope) => {
+      const handle = new DatabaseSync(file(scope));
+      scope.defer(() => handle.close());
+      handle.exec("CREATE TABLE naive_event (n INT)");
+      handle.exec("BEGIN");
+      expect(handle.prepare("INSERT INTO naive_event VALUES (1)").run().changes).toBe(1);
+      handle.exec("ROLLBACK");
+      expect(handle.prepare("SELECT * FROM naive_event").all()).toEqual([]);
+    }));
+
+  test.each([":memory:", "a file"])("the store on %s: what is acknowledged stays", (place) =>
+    inScope(async (scope) => {
+      const handle = new DatabaseSync(place === ":memory:" ? place : file(scope));
+      scope.defer(() => handle.close());
+      const store = sqliteStore(handle);
+      scope.defer(() => store.close());
+      await store.migrate();
+      handle.exec("CREATE TABLE of_the_user (n INT)");
+      handle.exec("BEGIN");
+      handle.exec("INSERT INTO of_the_user VALUES (1)");
+      const instance = anInstance();
+      const creating = store.create([instance]);
+      creating.catch(() => {}); // reported below
+      handle.exec("ROLLBACK");
+      expect((await inTime(creating, "create"))[0]?.kind).toBe("created");
+      expect(await statusOf(store, instance)).toBe("queued");
+      expect(handle.prepare("SELECT * FROM of_the_user").all()).toEqual([]);
+    }),
+  );
+});
+
+describe("rule 16: a user's transaction only inserts", () => {
+  test.each(servers)("naive on %s: one that locks a ticket makes a whole batch wait", (kind) =>
+    inScope(async (scope) => {
+      const { db, one, two, watcher, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, events INT, steps INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 0, 0), (2, 0, 0), (3, 0, 0)");
+      await begin(one);
+      await one.query(`UPDATE ${db.name}.naive_ticket SET events = events + 1 WHERE tid = 2`);
+      const committing = two.query(`UPDATE ${db.name}.naive_ticket SET steps = steps + 1`);
+      await untilBlocked(db, watcher, two);
+      const seen = await watcher.query(`SELECT SUM(steps) AS n FROM ${db.name}.naive_ticket`);
+      expect(Number(seen[0]?.["n"])).toBe(0);
+      await one.query("COMMIT");
+      await committing;
+    }),
+  );
+
+  test.each(servers)("the store on %s: the run of an open sendEvent commits at once", (kind) =>
+    inScope(async (scope) => {
+      const { db, store } = await scene(scope, kind);
+      const runs: Leased[] = [];
+      for (let n = 0; n < 3; n++) runs.push(await leased(store));
+      const tx = await transaction(scope, db);
+      await store.sendEvent(targetOf(runs[1]!), anEvent(), { tx: tx.tx });
+      const parts = runs.map((run) => aPart(run, { steps: [aStep(1)], next: complete() }));
+      const answers = await inTime(store.commit(parts), "commit");
+      expect(answers.map(({ kind: answer }) => answer)).toEqual(["ok", "ok", "ok"]);
+      await tx.commit();
+    }),
+  );
+
+  test.each(servers)(
+    "the store on %s: a ticket that someone has locked is busy, others are not",
+    (kind) =>
+      inScope(async (scope) => {
+        const { db, store, one } = await scene(scope, kind);
+        const runs: Leased[] = [];
+        for (let n = 0; n < 3; n++) runs.push(await leased(store));
+        await begin(one);
+        await one.query(
+          `SELECT tid FROM ${db.table("ticket")} WHERE tid = '${runs[1]!.iid}' FOR UPDATE`,
+        );
+        const parts = runs.map((run) => aPart(run, { steps: [aStep(1)] }));
+        const answers = await inTime(store.commit(parts), "commit");
+        expect(answers.map(({ kind: answer }) => answer)).toEqual(["ok", "busy", "ok"]);
+        await one.query("COMMIT");
+        expect((await commitOk(store, parts[1]!)).state).toBe("leased");
+      }),
+  );
+
+  test.each(servers)("the store on %s: the same for an instance that someone has locked", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one } = await scene(scope, kind);
+      const runs: Leased[] = [];
+      for (let n = 0; n < 2; n++) runs.push(await leased(store));
+      await begin(one);
+      await one.query(
+        `SELECT iid FROM ${db.table("instance")} WHERE iid = '${runs[1]!.iid}' FOR UPDATE`,
+      );
+      const parts = runs.map((run) => aPart(run, { steps: [aStep(1)], next: complete() }));
+      const answers = await inTime(store.commit(parts), "commit");
+      expect(answers.map(({ kind: answer }) => answer)).toEqual(["ok", "busy"]);
+      await one.query("COMMIT");
+      expect((await commitOk(store, parts[1]!)).state).toBe("finished");
+    }),
+  );
+});
+
+async function transaction(scope: Scope, db: Database) {
+  if (db.kind === "postgres") {
+    const client = new pg.Client({ connectionString: db.url });
+    await client.connect();
+    scope.defer(() => client.end());
+    await client.query("BEGIN");
+    return { tx: client, commit: () => client.query("COMMIT") };
+  }
+  const connection = await mysqlPool(scope, db.url, db.name).getConnection();
+  scope.defer(() => connection.release());
+  await connection.beginTransaction();
+  return { tx: connection, commit: () => connection.commit() };
+}
+
+describe("rule 18: lock first, then take the time", () => {
+  const HELD_MS = 300;
+  const clock = (kind: Kind, function_ = "clock_timestamp"): string =>
+    kind === "postgres"
+      ? `floor(extract(epoch FROM ${function_}()) * 1000)::bigint`
+      : "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)";
+  const nowIn = async (session: Session, kind: Kind): Promise<number> =>
+    Number((await session.query(`SELECT ${clock(kind)} AS t`))[0]?.["t"]);
+
+  /** Holds a row that the other waits for; answers when it let go. */
+  async function holdAndLetGo(db: Database, holder: Session, watcher: Session): Promise<number> {
+    await untilBlocked(db, watcher);
+    const since = await nowIn(holder, db.kind);
+    await until(async () => (await nowIn(holder, db.kind)) >= since + HELD_MS, "held long enough");
+    const released = await nowIn(holder, db.kind);
+    await holder.query("COMMIT");
+    return released;
+  }
+
+  test.each(servers)("naive on %s: the time is as old as the wait was long", (kind) =>
+    inScope(async (scope) => {
+      const { db, one, two, watcher, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY)");
+      await run("CREATE TABLE naive_event (at BIGINT)");
+      await run("INSERT INTO naive_ticket VALUES (1)");
+      await begin(one);
+      await one.query(`SELECT tid FROM ${db.name}.naive_ticket FOR UPDATE`);
+      const sending = two.query(
+        `INSERT INTO ${db.name}.naive_event
+         SELECT ${clock(kind, "now")} FROM ${db.name}.naive_ticket WHERE tid = 1 FOR UPDATE`,
+      );
+      const released = await holdAndLetGo(db, one, watcher);
+      await sending;
+      const [row] = await two.query(`SELECT at FROM ${db.name}.naive_event`);
+      expect(Number(row?.["at"])).toBeLessThanOrEqual(released - HELD_MS);
+    }),
+  );
+
+  test.each(servers)("the store on %s: an event is as new as its lock", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one, watcher } = await scene(scope, kind);
+      const run = await leased(store);
+      await begin(one);
+      await one.query(`SELECT tid FROM ${db.table("ticket")} FOR UPDATE`);
+      const sending = store.sendEvent(targetOf(run), anEvent());
+      sending.catch(() => {}); // reported below
+      const released = await holdAndLetGo(db, one, watcher);
+      expect((await inTime(sending, "sendEvent")).kind).toBe("accepted");
+      const [event] = await eventsOf(store, run);
+      expect(event!.createdAt).toBeGreaterThanOrEqual(released);
+    }),
+  );
+});
+
+describe("rule 19: what decides a race lives on the ticket", () => {
+  test.each(servers)("naive on %s: a sender that looks for waiting steps loses a wake-up", (kind) =>
+    inScope(async (scope) => {
+      const { db, one, two, run } = await scene(scope, kind);
+      const level = kind === "postgres" ? undefined : "READ COMMITTED";
+      const [ticket, step, event] = ["ticket", "step", "event"].map((n) => `${db.name}.naive_${n}`);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, due INT)");
+      await run("CREATE TABLE naive_step (tid INT, waits VARCHAR(9))");
+      await run("CREATE TABLE naive_event (tid INT, type VARCHAR(9))");
+      await run("INSERT INTO naive_ticket VALUES (1, NULL)");
+      // The run looks for events, finds none, and parks.
+      await begin(one, level);
+      expect(await one.query(`SELECT * FROM ${event}`)).toEqual([]);
+      await one.query(`INSERT INTO ${step} VALUES (1, 'paid')`);
+      // Meanwhile the sender looks for a step that waits, finds none, and wakes nobody.
+      await begin(two, level);
+      await two.query(`INSERT INTO ${event} VALUES (1, 'paid')`);
+      const waiting = await two.query(`SELECT tid FROM ${step} WHERE waits = 'paid'`);
+      if (waiting.length > 0) await two.query(`UPDATE ${ticket} SET due = 0`);
+      await two.query("COMMIT");
+      await one.query("COMMIT");
+      expect(
+        await one.query(
+          `SELECT s.waits, e.type, t.due FROM ${step} AS s, ${event} AS e, ${ticket} AS t`,
+        ),
+      ).toEqual([{ waits: "paid", type: "paid", due: null }]);
+    }),
+  );
+
+  test.each(servers)("the store on %s: an event that meets a park wakes the run", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one, watcher } = await scene(scope, kind);
+      const run = await leased(store);
+      const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 600_000 }) });
+      const { finish } = await inFlight({ db, watcher }, one, store, part);
+      const sending = send(db.store(), run);
+      sending.catch(() => {}); // reported below
+      await until(async () => (await waiters(db, watcher)).length > 1, "the sender waits too");
+      const parked = await finish();
+      const sent = await inTime(sending, "sendEvent");
+      expect(parked).toMatchObject({ kind: "ok" });
+      // Whoever came second has seen the first.
+      const wentOn = parked.kind === "ok" && parked.state === "leased";
+      expect(wentOn ? parked.events.length === 1 : sent.woken).toBe(true);
+      if (!wentOn) expect(await dueIn(store, run)).toBe(0);
+    }),
+  );
+
+  test.each(servers)("the store on %s: a park that meets an event goes on with it", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one, watcher } = await scene(scope, kind);
+      const run = await leased(store);
+      await begin(one);
+      await one.query(
+        `INSERT INTO ${db.table("event")} (iid, run_no, number, event_id, kind, type, created_at)
+         VALUES ('${run.iid}', 1, 1, 'x', 'event', 'x', 0)`,
+      );
+      const sending = send(db.store(), run);
+      sending.catch(() => {}); // reported below
+      await untilBlocked(db, watcher);
+      const part = aPart(run, { next: parkFor(["paid"], { inMs: 600_000 }) });
+      expect(await store.commit([part])).toEqual([{ kind: "busy" }]);
+      await one.query("ROLLBACK");
+      await inTime(sending, "sendEvent");
+      const answer = await untilNotBusy(async () => (await store.commit([part]))[0]!);
+      expect(answer).toMatchObject({ kind: "ok", state: "leased", events: [{ type: "paid" }] });
+    }),
+  );
+});
+
+describe("keys are compared byte by byte", () => {
+  test.each(mysqlFamily)("naive on %s: utf8mb4_bin says 'a' = 'a '", (kind) =>
+    inScope(async (scope) => {
+      const { run, one } = await scene(scope, kind);
+      await run(
+        "CREATE TABLE naive_instance (id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY)",
+      );
+      await run("INSERT INTO naive_instance VALUES ('a')");
+      expect(await codeOf(one.query("INSERT INTO naive_instance VALUES ('a ')"))).toBe(1062);
+    }),
+  );
+
+  test.each(servers)("the store on %s: they are two ids", (kind) =>
+    inScope(async (scope) => {
+      const { store } = await scene(scope, kind);
+      for (const id of ["a", "a ", "A", "á", "a\u0301"]) await create(store, { id });
+      expect((await store.get({ workflow: "order", id: "a " }))?.id).toBe("a ");
+    }),
+  );
+});
