@@ -67,7 +67,7 @@ async function seen(store: Store, run: Target & { iid: string; runner?: string }
     first: await entriesOf(store, run, { runNumber: 1 }),
     runs: history?.runs,
     due: await dueIn(store, run),
-    owned: owned?.map(({ iid: _, ...rest }) => rest),
+    owned: owned?.map((ticket) => ({ ...ticket, iid: "" })),
   };
 }
 

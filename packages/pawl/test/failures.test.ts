@@ -346,7 +346,7 @@ const injections: readonly Injection[] = [
         const fault = new Fault((sql) => sql.includes("INSERT INTO") && sql.includes("instance"));
         const { db } = await world(scope, kind);
         if (isPostgres) {
-          const pool = postgresPool(scope, db.url, { Client: faultyPgClient(fault) as never });
+          const pool = postgresPool(scope, db.url, { Client: faultyPgClient(fault) });
           const dialect = postgresDialect(db.name);
           return faulty(dialect, postgresDriver(pool, 1, lost(dialect)), fault, scope);
         }

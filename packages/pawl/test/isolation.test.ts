@@ -4,7 +4,6 @@ import { ManualClock } from "../src/testing/clock.js";
 import { storeConformanceByTheme } from "../src/testing/conformance/index.js";
 import {
   anEvent,
-  anInstance,
   aPart,
   aRunner,
   aStep,
@@ -12,7 +11,6 @@ import {
   commit,
   commitOk,
   complete,
-  create,
   dueIn,
   entriesOf,
   laneOf,
@@ -48,6 +46,12 @@ const levels = {
   mariadb: ["READ COMMITTED", "REPEATABLE READ"],
   mysql: ["READ COMMITTED", "REPEATABLE READ"],
 } as const satisfies Record<Kind, readonly string[]>;
+
+const stock: Readonly<Record<Kind, string>> = {
+  postgres: "READ COMMITTED",
+  mariadb: "REPEATABLE READ",
+  mysql: "REPEATABLE READ",
+};
 
 /** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance.test.ts. */
 const meetings: Readonly<Record<string, RegExp>> = {
@@ -122,9 +126,12 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         expect(await levelsSeen(db, session)).toEqual([...new Set(["READ COMMITTED", level])]);
       }));
 
-    test.each(meetingCases)("$name", (each) =>
-      each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),
-    );
+    // What a server comes with is what conformance.test.ts runs on.
+    if (level !== stock[kind]) {
+      test.each(meetingCases)("$name", (each) =>
+        each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),
+      );
+    }
 
     test.each(Object.keys(holders) as Holder[])(
       "%s in the middle of its write, and every other verb",
@@ -169,8 +176,9 @@ const holders = {
 type Holder = keyof typeof holders;
 
 const claimIt: Act = async (store, { run, rival }) =>
-  (await claim(store, rival, { lanes: [laneOf(run)] })).map(({ iid: _, ...rest }) => ({
-    ...rest,
+  (await claim(store, rival, { lanes: [laneOf(run)] })).map((claimed) => ({
+    ...claimed,
+    iid: "",
     id: "",
     workflow: "",
   }));

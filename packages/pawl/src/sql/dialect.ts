@@ -46,6 +46,8 @@ export interface Dialect {
   readonly keepsDeadEntries: boolean;
   /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
   readonly drivenJoin: string;
+  /** Such a join by the primary key, certain to touch (and lock) no other row. */
+  lookUp(table: TableName, alias: string): string;
   /**
    * Row locks; empty where a transaction is alone. The skipping ones never wait, so their order does not
    * matter; the last locks one table of a join.

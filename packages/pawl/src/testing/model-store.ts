@@ -217,66 +217,57 @@ export class ModelStore implements Store<object> {
   }
 
   pause(target: Target): Promise<ControlAnswer> {
-    return this.#control("pause", target, (instance) => void (instance.run.dueAt = null));
+    return this.#control("pause", target, null, ({ run }, becomes) => {
+      run.status = becomes;
+      run.dueAt = null;
+    });
   }
 
   resume(target: Target): Promise<ControlAnswer> {
-    return this.#control("resume", target, ({ run }) => {
-      if (run.status === "queued") run.dueAt = this.#clock.now();
+    return this.#control("resume", target, null, ({ run }, becomes) => {
+      run.status = becomes;
+      if (becomes === "queued") run.dueAt = this.#clock.now();
     });
   }
 
   terminate(target: Target, operationId: string): Promise<ControlAnswer> {
-    return this.#control(
-      "terminate",
-      target,
-      (instance) => {
-        instance.claimNumber += 1;
-        this.#end(instance.run);
-      },
-      operationId,
-    );
+    return this.#control("terminate", target, operationId, (instance, becomes) => {
+      instance.claimNumber += 1;
+      this.#end(instance.run, becomes);
+    });
   }
 
   restart(target: Target, operationId: string): Promise<ControlAnswer> {
-    return this.#control(
-      "restart",
-      target,
-      (instance, before) => {
-        const { run } = instance;
-        instance.claimNumber += 1;
-        run.status = isTerminal(before) ? before : "terminated";
-        if (!isTerminal(before)) this.#end(run);
-        instance.pastRuns.unshift(run);
-        instance.run = newRun(run.runNumber + 1, this.#clock.now());
-      },
-      operationId,
-    );
+    return this.#control("restart", target, operationId, (instance) => {
+      const { run } = instance;
+      instance.claimNumber += 1;
+      if (!isTerminal(run.status)) this.#end(run, "terminated");
+      instance.pastRuns.unshift(run);
+      instance.run = newRun(run.runNumber + 1, this.#clock.now());
+    });
   }
 
-  /** The table of transitions decides. A command that leads to its own state has no effect, unless it starts over. */
+  /** The table of transitions decides. Where it leads to the same state nothing happens, but for a restart. */
   async #control(
     command: Exclude<UserCommand, "sendEvent">,
     target: Target,
-    carryOut: (instance: Instance, before: InstanceState) => void,
-    operationId?: string,
+    operationId: string | null,
+    carryOut: (instance: Instance, becomes: InstanceState) => void,
   ): Promise<ControlAnswer> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
     const { owner, status } = instance.run;
-    const isResend = operationId !== undefined && operationId === instance.lastOperation;
+    const isResend = operationId !== null && operationId === instance.lastOperation;
     if (isResend) return { kind: "ok", status, owner };
     const outcome = transition(status, command);
     if ("refused" in outcome) return { kind: "terminal", status };
-    if (outcome.state !== status || command === "restart") {
-      instance.run.status = outcome.state;
-      carryOut(instance, status);
-      if (operationId !== undefined) instance.lastOperation = operationId;
-    }
+    if (outcome.state !== status || command === "restart") carryOut(instance, outcome.state);
+    instance.lastOperation = operationId ?? instance.lastOperation;
     return { kind: "ok", status: outcome.state, owner };
   }
 
-  #end(run: Run): void {
+  #end(run: Run, status: InstanceState): void {
+    run.status = status;
     run.finishedAt = this.#clock.now();
     run.owner = null;
     run.dueAt = null;
@@ -347,7 +338,7 @@ export class ModelStore implements Store<object> {
 
     for (const orphan of orphans.filter(({ run }) => pauseRequested(run))) {
       orphan.claimNumber += 1;
-      become(orphan.run, "claim");
+      orphan.run.status = after(orphan.run, "claim");
       orphan.run.owner = null;
       orphan.run.wakeAt = null;
     }
@@ -377,7 +368,7 @@ export class ModelStore implements Store<object> {
     const now = this.#clock.now();
     const { run } = instance;
     instance.claimNumber += 1;
-    become(run, "claim");
+    run.status = after(run, "claim");
     run.owner = runner.id;
     run.resuming = true;
     run.dueAt = null;
@@ -480,14 +471,12 @@ export class ModelStore implements Store<object> {
         giveUp(run, "release", now + next.inMs, 0, next.historyBytes);
         break;
       case "complete":
-        become(run, "complete");
         run.output = next.output;
-        this.#end(run);
+        this.#end(run, after(run, "complete"));
         break;
       case "fail":
-        become(run, "fail");
         run.error = next.error;
-        this.#end(run);
+        this.#end(run, after(run, "fail"));
         break;
     }
     if (!isLeased(run)) return { ...ended(run), now };
@@ -559,7 +548,7 @@ export class ModelStore implements Store<object> {
       last === null || (order === "oldest" ? position > last : position < last);
     const steps = stepsOf(run).filter(({ ord }) => isBeyond(ord, step));
     const events = eventsOf(run).filter(({ number }) => isBeyond(number, event));
-    if (order === "newest") [steps, events].forEach((entries) => entries.reverse());
+    if (order === "newest") for (const entries of [steps, events]) entries.reverse();
 
     const entries = merged(steps, events, order, run?.attempts ?? []);
     const page = pageOf(entries, pageSize, () => {
@@ -607,10 +596,10 @@ function newRun(runNumber: number, dueAt: DbTime): Run {
   };
 }
 
-function become(run: Run, command: Command): void {
+function after(run: Run, command: Command): InstanceState {
   const outcome = transition(run.status, command);
   if ("refused" in outcome) throw new Error(`${command} of a ${run.status} run`);
-  run.status = outcome.state;
+  return outcome.state;
 }
 
 /** A pause that was asked for wins: the run then waits for its resume alone. */
@@ -621,7 +610,7 @@ function giveUp(
   waitMask: number,
   historyBytes: number,
 ): void {
-  become(run, command);
+  run.status = after(run, command);
   run.dueAt = run.status === "paused" ? null : dueAt;
   run.owner = null;
   run.wakeAt = null;

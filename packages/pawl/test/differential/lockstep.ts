@@ -10,14 +10,14 @@ export type Peer = {
   readonly cursors: Map<string, string>;
 };
 
-/** Where two stores part: all that was asked until then, and both answers. */
+/** Where stores part: all that was asked until then, and what one answers that it should not. */
 export class Divergence extends Error {
   static {
     this.prototype.name = "Divergence";
   }
 }
 
-/** Asks every store the same and accepts only the same answer. The first peer, the model, says what is right. */
+/** Asks all stores the same and takes only the same answer: the model's. */
 export class Lockstep {
   readonly #trace: string[] = [];
 
@@ -41,7 +41,7 @@ export class Lockstep {
           (other) => canonical(comparable(other)),
           (error: unknown) => `throws ${describe(error)}`,
         );
-        if (actual !== expected) this.#diverge(peer, actual);
+        if (actual !== expected) this.diverge(`${peer.name} answers\n    → ${actual}`);
       }),
     );
     return answer;
@@ -51,9 +51,9 @@ export class Lockstep {
     this.#trace.push(line);
   }
 
-  #diverge({ name }: Peer, actual: string): never {
-    const steps = this.#trace.map((line, n) => `${n + 1}. ${line}`);
-    throw new Divergence(`${steps.join("\n")}\n\n${name} answers\n    → ${actual}\n`);
+  diverge(how: string): never {
+    const lines = this.#trace.map((line, n) => `${n + 1}. ${line}`);
+    throw new Divergence([...lines, "", how, ""].join("\n"));
   }
 }
 

@@ -29,12 +29,11 @@ import {
 
 /** A claim as its runner knows it: it may have been lost since. */
 type Turn = {
-  readonly runner: string;
   readonly claimed: Pick<Claimed, "iid" | "runNumber" | "claimNumber" | "takenOver" | "takeovers">;
   readonly sent: Part[];
   seenEvents: number;
-  /** Told that it is not its own any more. */
-  over: boolean;
+  /** What it was told last. */
+  state: Extract<PartAnswer, { kind: "ok" }>["state"] | "lost";
 };
 
 type Runner = { readonly id: string; leaseUntil: number };
@@ -94,16 +93,17 @@ export class Play {
     );
   }
 
-  get iids(): readonly string[] {
-    return this.#targets.map(({ iid }) => iid);
-  }
-
   async run(operations: readonly Operation[]): Promise<void> {
     await this.#register(30_000);
     await this.#register(600_000);
     for (const operation of operations) await this.#perform(operation);
     await this.#lookAtAll();
     await this.#wakeAll();
+  }
+
+  /** For what is found out otherwise. */
+  diverge(how: string): never {
+    return this.#lockstep.diverge(how);
   }
 
   /** Leaves nothing that another play could meet. */
@@ -232,7 +232,7 @@ export class Play {
       this.#reached(`create → ${answer.kind}`);
       if (answer.kind !== "created" || !answer.leased || runner === undefined) continue;
       const claim = { runNumber: 1, claimNumber: 1, takenOver: false, takeovers: 0 };
-      this.#hold(runner.id, { ...claim, iid: answer.iid }, 0);
+      this.#hold({ ...claim, iid: answer.iid }, 0);
     }
   }
 
@@ -246,7 +246,10 @@ export class Play {
   }
 
   async #sendEvent(target: number, event: EventOf): Promise<void> {
-    const answer = await this.#ask("sendEvent", this.#target(target), this.#event("e", event));
+    const parked = this.#turns.filter(({ state }) => state === "parked");
+    const waiting = this.#targetOf(pick(parked, target));
+    const to = (target % 2 === 0 ? waiting : undefined) ?? this.#target(target);
+    const answer = await this.#ask("sendEvent", to, this.#event("e", event));
     this.#reached(`event → ${answer.kind}`);
     if (answer.kind === "accepted" && answer.woken) this.#reached("event wakes");
     if (answer.kind === "accepted" && answer.owner !== null) this.#reached("event for a turn");
@@ -384,7 +387,7 @@ export class Play {
     if (orphans.includes("waitingForPause")) this.#reached("claim pauses a dead runner's run");
     this.#dueInThePast = false;
     for (const claimed of answer.claimed) {
-      this.#hold(runner.id, claimed, claimed.eventCount);
+      this.#hold(claimed, claimed.eventCount);
       this.#reached(claimed.takenOver ? "takeover" : claimed.resuming ? "resumed" : "started");
       if (claimed.takeovers > 1) this.#reached("takeovers in a row");
     }
@@ -398,17 +401,17 @@ export class Play {
     );
     const adopted = await this.#ask("adopt", runner.id, iids, (given) => given.toSorted(byIid));
     for (const claimed of adopted) {
-      this.#hold(runner.id, claimed, claimed.eventCount);
+      this.#hold(claimed, claimed.eventCount);
       this.#reached("adopted");
     }
   }
 
-  #hold(runner: string, claimed: Turn["claimed"], seenEvents: number): void {
+  #hold(claimed: Turn["claimed"], seenEvents: number): void {
     const { iid, claimNumber } = claimed;
     const isKnown = this.#turns.some(
       (turn) => turn.claimed.iid === iid && turn.claimed.claimNumber === claimNumber,
     );
-    if (!isKnown) this.#turns.push({ runner, claimed, sent: [], seenEvents, over: false });
+    if (!isKnown) this.#turns.push({ claimed, sent: [], seenEvents, state: "leased" });
   }
 
   async #poll(numbers: readonly number[], less: number): Promise<void> {
@@ -430,7 +433,7 @@ export class Play {
   }
 
   async #commit(of: readonly PartOf[]): Promise<void> {
-    if (this.#turns.every(({ over }) => over)) {
+    if (this.#turns.every((turn) => turn.state !== "leased")) {
       // Nothing to commit for: find something.
       await this.#claim(pick(this.#runners, of[0]?.turn ?? 0), this.#lanes, 3, 1);
     }
@@ -455,7 +458,7 @@ export class Play {
   #choose(of: PartOf): Chosen | undefined {
     if (of.kind === "new") {
       const turn = pick(
-        this.#turns.filter(({ over }) => !over),
+        this.#turns.filter(({ state }) => state === "leased"),
         of.turn,
       );
       return turn && { turn, part: this.#newPart(turn, of), again: false };
@@ -467,7 +470,7 @@ export class Play {
     // A runner sends a part again before it sends the next one. Earlier ones that do not end
     // a turn, as a slow network may deliver them, must still not undo anything.
     const harmless = earlier?.next.kind === "continue" || earlier?.next.kind === "watch";
-    const part = earlier !== undefined && (turn.over || harmless) ? earlier : last;
+    const part = earlier !== undefined && (turn.state !== "leased" || harmless) ? earlier : last;
     return { turn, part, again: true };
   }
 
@@ -512,11 +515,8 @@ export class Play {
   #learn({ turn, part, again }: Chosen, answer: PartAnswer): void {
     const way = again ? `${part.next.kind} again` : part.next.kind;
     this.#reached(`${way} → ${answer.kind === "ok" ? answer.state : answer.kind}`);
-    if (answer.kind !== "ok") {
-      turn.over = true;
-      return;
-    }
-    if (answer.state !== "leased") turn.over = true;
+    turn.state = answer.kind === "ok" ? answer.state : "lost";
+    if (answer.kind !== "ok") return;
     see(turn, answer.events);
     for (const spawn of part.spawns) this.#know([spawn]);
   }
@@ -605,11 +605,14 @@ export class Play {
   /** Often one that was claimed not long ago; now and then one that nobody has created. */
   #target(n: number): Target {
     if (n % 20 === 0) return this.#nobody;
-    const recent = this.#turns.at(-1 - (n % 6))?.claimed.iid;
-    const target = this.#targets.find(({ iid }) => iid === recent);
-    const { workflow, id } =
-      (n % 2 === 0 ? target : undefined) ?? pick(this.#targets, n) ?? this.#nobody;
+    const recent = n % 2 === 0 ? this.#targetOf(this.#turns.at(-1 - (n % 6))) : undefined;
+    const { workflow, id } = recent ?? pick(this.#targets, n) ?? this.#nobody;
     return { workflow, id };
+  }
+
+  #targetOf(turn: Turn | undefined): Target | undefined {
+    const known = this.#targets.find(({ iid }) => iid === turn?.claimed.iid);
+    return known && { workflow: known.workflow, id: known.id };
   }
 
   #someLanes(numbers: readonly number[]): Lane[] {

@@ -41,7 +41,7 @@ export function faultyPgClient(fault: Fault): typeof pg.Client {
       try {
         fault.check(typeof config === "string" ? config : config.text);
       } catch (error) {
-        return Promise.reject(error as Error) as never;
+        return Promise.reject(error) as never;
       }
       return (super.query as (...all: unknown[]) => never)(...args);
     }

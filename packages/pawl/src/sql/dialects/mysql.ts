@@ -38,6 +38,9 @@ const jsonTypes: Record<ColumnType, string> = {
 
 export function mysqlDialect(tablePrefix: string): Dialect {
   const table = (name: TableName): string => `\`${tablePrefix}${name}\``;
+  // Forced: MariaDB would read, and lock, the whole of a small table instead.
+  const lookUp = (name: TableName, alias: string): string =>
+    `STRAIGHT_JOIN ${table(name)} AS ${alias} FORCE INDEX (PRIMARY)`;
   return {
     name: "mysql",
     rowsStyle: "json",
@@ -54,22 +57,20 @@ export function mysqlDialect(tablePrefix: string): Dialect {
         .join(", ")})) AS ${alias}`,
     keepsDeadEntries: true,
     drivenJoin: "STRAIGHT_JOIN",
+    lookUp,
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
     // MySQL wants OF beside a JSON_TABLE, MariaDB does not know it and skips comments of MySQL's versions.
     lockSkippingOf: (alias) => `FOR UPDATE /*!80001 OF ${alias} */ SKIP LOCKED`,
     byteLength: (expression) => `LENGTH(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)}`,
-    // By the primary key, always: MariaDB reads and locks the whole of a small table instead.
     updateFrom: ({ table: name, alias, rows, on, set }) =>
-      `UPDATE ${rows} STRAIGHT_JOIN ${table(name)} AS ${alias} FORCE INDEX (PRIMARY) ON ${on} SET ${Object.entries(
-        set,
-      )
+      `UPDATE ${rows} ${lookUp(name, alias)} ON ${on} SET ${Object.entries(set)
         .map(([column, expression]) => `${alias}.${column} = ${expression}`)
         .join(", ")}`,
     // Not IN (SELECT …): for that, MariaDB reads and locks the whole of any table.
     deleteMatching: ({ table: name, key, rows, matches }) =>
-      `DELETE t FROM ${rows} STRAIGHT_JOIN ${table(name)} AS t FORCE INDEX (PRIMARY) ON t.${key} = ${matches}`,
+      `DELETE t FROM ${rows} ${lookUp(name, "t")} ON t.${key} = ${matches}`,
     onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
     // Assignments run left to right and see earlier ones, so the guard's own columns come last.
     onConflictSetIfNewer: (name, _key, columns) => {

@@ -25,7 +25,13 @@ type MysqlQuery = {
   readonly values?: readonly unknown[];
   /** 0 is none. */
   readonly timeout?: number;
+  readonly rowsAsArray?: boolean;
+  readonly nestTables?: boolean;
+  readonly typeCast?: boolean;
 };
+
+/** What a pool may say differently for all its connections. */
+const plainRows = { rowsAsArray: false, nestTables: false, typeCast: true };
 
 /** A server that says nothing is away: a lost packet must not hold a connection for ever. */
 const QUERY_TIMEOUT_MS = 30_000;
@@ -129,8 +135,8 @@ async function execute(
   // Migrations lock tables and names, which the prepared protocol does not take.
   const [rows] =
     statement.name === null && values.length === 0
-      ? await connection.query({ sql: statement.text, timeout: 0 })
-      : await connection.execute({ sql: statement.text, values });
+      ? await connection.query({ ...plainRows, sql: statement.text, timeout: 0 })
+      : await connection.execute({ ...plainRows, sql: statement.text, values });
   return Array.isArray(rows) ? rows.map(decoded) : [];
 }
 

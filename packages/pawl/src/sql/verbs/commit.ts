@@ -186,7 +186,7 @@ function inSteps(
   const fence = sql.prepare(
     "commit.fence",
     `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes
-     FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.drivenJoin} ${ticket} AS t
+     FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.lookUp("ticket", "t")}
        ON t.tid = p.iid AND t.claim_no = p.claim_no
      ${sql.dialect.lockSkippingOf("t")}`,
   );
@@ -357,7 +357,7 @@ function resultsOnly(
     "commit.result",
     `${sql.dialect.insertInto("step")} (${stepColumns})
      SELECT ${stepValues(":now")} FROM ${sql.rows("steps", "s", columns.steps)}
-       ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = s.iid AND t.claim_no = s.claim_no AND t.state = 'leased'
+       ${sql.dialect.lookUp("ticket", "t")} ON t.tid = s.iid AND t.claim_no = s.claim_no AND t.state = 'leased'
      ${sql.dialect.lockSkippingOf("t")}
      ${sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges)}`,
   );

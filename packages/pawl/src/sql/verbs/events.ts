@@ -184,7 +184,7 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
   const lock = sql.prepare(
     "inbox.lock",
     `SELECT t.tid, t.run_no, t.event_count, t.seen_at, t.state, t.wait_mask
-     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
+     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.lookUp("ticket", "t")} ON t.tid = r.iid
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const busy = sql.prepare(

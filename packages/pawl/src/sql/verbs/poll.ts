@@ -11,7 +11,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
   const lock = sql.prepare(
     "poll.lock",
     `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
-     FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
+     FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.lookUp("ticket", "t")}
        ON t.tid = r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'
      ${sql.dialect.lockSkippingOf("t")}`,
   );

@@ -1,0 +1,466 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import mysql from "mysql2";
+import mysqlPromise from "mysql2/promise";
+import { mysqlStore, type MysqlPool, type MysqlTransaction } from "pawl/mysql";
+import { postgresStore, type PgTransaction } from "pawl/postgres";
+import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
+import type pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Store } from "../src/store/store.js";
+import {
+  storeConformanceByTheme,
+  type StoreFixture,
+  type TestDatabase,
+} from "../src/testing/conformance/index.js";
+import {
+  anEvent,
+  anInstance,
+  aPart,
+  aStep,
+  claimOne,
+  commitOk,
+  complete,
+  create,
+  entriesOf,
+  eventsOf,
+  leased,
+  parkFor,
+  send,
+  statusOf,
+  targetOf,
+} from "../src/testing/conformance/build.js";
+import { inTime } from "../src/testing/conformance/concurrency.js";
+import { bouncer } from "./support/bouncer.js";
+import { type Database, database, mysqlPool, postgresPool, world } from "./support/database.js";
+import { inScope, Scope } from "./support/scope.js";
+import { type Kind, servers, sharedServer } from "./support/servers.js";
+import { until } from "./support/until.js";
+
+const asked = process.env["PAWL_TEST_STORES"]?.split(",") ?? ["sqlite", ...servers];
+
+function conforms(fixture: () => StoreFixture, themes: readonly string[]): void {
+  for (const theme of themes) {
+    const cases = storeConformanceByTheme[theme];
+    if (cases === undefined) throw new Error(`no theme ${theme}`);
+    for (const each of cases) test(`${theme}: ${each.name}`, () => each.run(fixture()));
+  }
+}
+
+// SQLite ------------------------------------------------------------------------------------------------------------
+
+type SqliteClass = new (path: string) => SqliteHandle;
+
+const require = createRequire(import.meta.url);
+
+/** Drivers by the name of their package, and how to get the class out of it. */
+const sqliteDrivers: Readonly<Record<string, (loaded: Record<string, unknown>) => unknown>> = {
+  "node:sqlite": ({ DatabaseSync }) => DatabaseSync,
+  "@photostructure/sqlite": ({ DatabaseSync }) => DatabaseSync,
+  libsql: (loaded) => loaded,
+  "better-sqlite3": (loaded) => loaded,
+};
+
+function sqliteClass(name: string): SqliteClass | undefined {
+  try {
+    return sqliteDrivers[name]!(require(name) as Record<string, unknown>) as SqliteClass;
+  } catch {
+    return undefined;
+  }
+}
+
+function file(scope: Scope): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "pawl-drivers-"));
+  scope.defer(() => rmSync(folder, { recursive: true }));
+  return path.join(folder, "test.db");
+}
+
+function sqliteFixture(Handle: SqliteClass, place: "file" | "memory"): StoreFixture {
+  return {
+    async open({ clock, migrate = true } = {}): Promise<TestDatabase> {
+      const scope = new Scope();
+      const at = place === "file" ? file(scope) : ":memory:";
+      const open = (): SqliteHandle => {
+        const handle = new Handle(at);
+        scope.defer(() => handle.close());
+        return handle;
+      };
+      const users = open();
+      const connect = (handle: SqliteHandle): Store => {
+        const store = sqliteStore(handle, clock === undefined ? {} : { clock });
+        scope.defer(() => store.close());
+        return store;
+      };
+      const store = connect(users);
+      if (migrate) await store.migrate();
+      return {
+        store,
+        oneWriter: true,
+        connect: async () => connect(place === "file" ? open() : users),
+        begin: async () => {
+          users.exec("BEGIN");
+          return {
+            tx: users,
+            commit: async () => void users.exec("COMMIT"),
+            rollback: async () => void users.exec("ROLLBACK"),
+          };
+        },
+        destroy: async () => void (await scope.end()),
+      };
+    },
+  };
+}
+
+describe.runIf(asked.includes("sqlite")).each(Object.keys(sqliteDrivers))(
+  "SQLite by %s",
+  (name) => {
+    const Handle = sqliteClass(name);
+    if (Handle === undefined) {
+      console.info(`${name} is not installed here: its tests are skipped`);
+      test.skip(`${name} is not installed here`, () => {});
+      return;
+    }
+
+    describe.each(["file", "memory"] as const)("%s", (place) => {
+      // That one is the driver of conformance.test.ts.
+      if (name !== "@photostructure/sqlite") {
+        conforms(
+          () => sqliteFixture(Handle, place),
+          ["create", "transactions", "commit", "events"],
+        );
+      }
+
+      test("the engine gets through while the user's handle is in a transaction, or after it", () =>
+        inScope(async (scope) => {
+          const handle = new Handle(place === "file" ? file(scope) : ":memory:");
+          scope.defer(() => handle.close());
+          const store = sqliteStore(handle);
+          scope.defer(() => store.close());
+          await store.migrate();
+          handle.exec("CREATE TABLE of_the_user (n INT)");
+          const run = await leased(store);
+
+          handle.exec("BEGIN");
+          handle.exec("SELECT * FROM of_the_user");
+          let answered = false;
+          const reading = commitOk(store, aPart(run, { steps: [aStep(1)] })).finally(
+            () => (answered = true),
+          );
+          reading.catch(() => {}); // reported below
+          if (place === "file") await until(() => answered, "written beside a reader");
+          else await new Promise((resolve) => setImmediate(resolve));
+          expect(answered).toBe(place === "file");
+          handle.exec("COMMIT");
+          await inTime(reading, "commit");
+
+          handle.exec("BEGIN");
+          handle.exec("INSERT INTO of_the_user VALUES (1)");
+          const writing = commitOk(store, aPart(run, { partNumber: 2, next: complete() }));
+          writing.catch(() => {}); // reported below
+          handle.exec("ROLLBACK");
+          await inTime(writing, "commit");
+          expect(await statusOf(store, run)).toBe("complete");
+          expect(handle.prepare("SELECT * FROM of_the_user").all()).toEqual([]);
+        }));
+    });
+
+    test("a handle without a transaction is refused as tx", () =>
+      inScope(async (scope) => {
+        const handle = new Handle(":memory:");
+        scope.defer(() => handle.close());
+        const store = sqliteStore(handle);
+        await store.migrate();
+        const creating = store.create([anInstance()], { tx: handle });
+        await expect(creating).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+      }));
+
+    test("a file gets a connection of the engine's own, in WAL with full sync", () =>
+      inScope(async (scope) => {
+        const opened: SqliteHandle[] = [];
+        class Watched extends Handle {
+          constructor(at: string) {
+            super(at);
+            opened.push(this);
+          }
+        }
+        const handle = new Watched(file(scope));
+        scope.defer(() => handle.close());
+        const store = sqliteStore(handle);
+        scope.defer(() => store.close());
+        await store.migrate();
+        const [, own] = opened as [SqliteHandle, SqliteHandle];
+        expect(opened.length).toBe(2);
+        expect(own.prepare("PRAGMA journal_mode").all()).toMatchObject([{ journal_mode: "wal" }]);
+        expect(own.prepare("PRAGMA synchronous").all()).toMatchObject([{ synchronous: 2 }]);
+      }));
+  },
+);
+
+// mysql2 ------------------------------------------------------------------------------------------------------------
+
+const mysqlFamily = servers.filter((kind) => kind !== "postgres");
+
+/** One turn of a run through all that a store does. */
+async function aTurn(store: Store): Promise<void> {
+  const run = await leased(store, { workflow: `w${Math.random()}` });
+  await send(store, run, anEvent("paid", { payload: '"é\u{1f600}"' }));
+  const step = aStep(1, { result: '"ö"', tookMs: 5 });
+  await commitOk(store, aPart(run, { seenEvents: 1, steps: [step], next: parkFor(["more"]) }));
+  await send(store, run, anEvent("more"));
+  const again = await claimOne(store, run);
+  await commitOk(store, aPart(again, { consumed: [{ number: 1, ord: 1 }], next: complete() }));
+  expect((await entriesOf(store, run)).map(({ kind }) => kind).toSorted()).toEqual([
+    "event",
+    "event",
+    "step",
+  ]);
+  const [event] = await eventsOf(store, run);
+  expect(event).toMatchObject({ number: 1, type: "paid", payload: '"é\u{1f600}"', consumedBy: 1 });
+  expect(await statusOf(store, run)).toBe("complete");
+}
+
+describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
+  const scope = new Scope();
+  let db: Database;
+  beforeAll(async () => {
+    db = (await world(scope, kind)).db;
+  });
+  afterAll(() => scope.end());
+
+  const storeOn = (inner: Scope, pool: MysqlPool): Store => {
+    const store = mysqlStore(pool);
+    inner.defer(() => store.close());
+    return store;
+  };
+
+  test("a pool with callbacks", () =>
+    inScope(async (inner) => {
+      const pool = mysql.createPool({ uri: db.url, database: db.name });
+      inner.defer(() => pool.promise().end());
+      await aTurn(storeOn(inner, pool));
+    }));
+
+  test("a pool with promises", () =>
+    inScope(async (inner) => aTurn(storeOn(inner, mysqlPool(inner, db.url, db.name)))));
+
+  test.each<[string, mysqlPromise.PoolOptions]>([
+    ["big numbers as strings", { supportBigNumbers: true, bigNumberStrings: true }],
+    ["decimals as numbers", { decimalNumbers: true }],
+    ["dates as strings, another zone", { dateStrings: true, timezone: "-11:00" }],
+    ["named placeholders", { namedPlaceholders: true }],
+    ["rows as arrays", { rowsAsArray: true }],
+    ["nested tables", { nestTables: true }],
+    ["no casts", { typeCast: false }],
+  ])("a pool that is told: %s", (_, options) =>
+    inScope(async (inner) => {
+      const pool = mysqlPool(inner, db.url, db.name, options);
+      const store = storeOn(inner, pool);
+      await aTurn(store);
+      const connection = await pool.getConnection();
+      inner.defer(() => connection.release());
+      await connection.beginTransaction();
+      const instance = anInstance({ params: '"é\u{1f600}"' });
+      expect(await store.create([instance], { tx: connection })).toMatchObject([
+        { kind: "created" },
+      ]);
+      expect(
+        await store.create([anInstance({ id: instance.id })], { tx: connection }),
+      ).toMatchObject([{ kind: "duplicate" }]);
+      await connection.commit();
+      expect((await store.get(targetOf(instance)))?.params).toBe('"é\u{1f600}"');
+    }),
+  );
+
+  test("the session settings of the engine stay out of the user's connections", () =>
+    inScope(async (inner) => {
+      const pool = mysqlPool(inner, db.url, db.name, { connectionLimit: 4 });
+      const store = storeOn(inner, pool);
+      const settings = "SELECT @@SESSION.sql_mode AS m, @@SESSION.innodb_lock_wait_timeout AS t";
+      const [before] = await pool.query(settings);
+      await Promise.all([aTurn(store), aTurn(store)]);
+      await store.close();
+      const after = await Promise.all(Array.from({ length: 4 }, () => pool.query(settings)));
+      for (const [rows] of after) expect(rows).toEqual(before);
+    }));
+
+  describe("a tx", () => {
+    const createIn = async (tx: unknown): Promise<Store> => {
+      const store = storeOn(scope, mysqlPool(scope, db.url, db.name));
+      await store.create([anInstance({ workflow: "tx" })], { tx: tx as MysqlTransaction });
+      return store;
+    };
+    const visible = async (): Promise<number> => {
+      const session = await db.session();
+      const rows = await session.query(
+        `SELECT iid FROM ${db.table("instance")} WHERE workflow = 'tx'`,
+      );
+      return rows.length;
+    };
+
+    test("may be a connection with promises, of a pool or not", () =>
+      inScope(async (inner) => {
+        const pooled = await mysqlPool(inner, db.url, db.name).getConnection();
+        inner.defer(() => pooled.destroy());
+        const single = await mysqlPromise.createConnection({ uri: db.url, database: db.name });
+        inner.defer(() => single.destroy());
+        for (const connection of [pooled, single]) {
+          const before = await visible();
+          await connection.beginTransaction();
+          await createIn(connection);
+          expect(await visible()).toBe(before);
+          await connection.rollback();
+          expect(await visible()).toBe(before);
+          await connection.beginTransaction();
+          await createIn(connection);
+          await connection.commit();
+          expect(await visible()).toBe(before + 1);
+        }
+      }));
+
+    test("may be a connection with callbacks", () =>
+      inScope(async (inner) => {
+        const connection = mysql.createConnection({ uri: db.url, database: db.name });
+        inner.defer(() => connection.destroy());
+        const before = await visible();
+        await connection.promise().beginTransaction();
+        await createIn(connection);
+        await connection.promise().rollback();
+        expect(await visible()).toBe(before);
+      }));
+
+    test("is refused if it is a pool, or nothing of the kind", () =>
+      inScope(async (inner) => {
+        const callbacks = mysql.createPool({ uri: db.url, database: db.name });
+        inner.defer(() => callbacks.promise().end());
+        for (const tx of [callbacks, mysqlPool(inner, db.url, db.name), {}, null, 1, "tx"]) {
+          await expect(createIn(tx)).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+        }
+      }));
+  });
+});
+
+// pg ----------------------------------------------------------------------------------------------------------------
+
+const isPostgresAsked = servers.includes("postgres");
+
+describe.runIf(isPostgresAsked)("pg", () => {
+  test("a tx is refused if it is a pool, or nothing of the kind", () =>
+    inScope(async (scope) => {
+      const { db, store } = await world(scope, "postgres");
+      for (const tx of [postgresPool(scope, db.url), {}, null, 1, "tx"]) {
+        const creating = store.create([anInstance()], { tx: tx as PgTransaction });
+        await expect(creating).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+      }
+    }));
+
+  test("a pool with parsers of its own", () =>
+    inScope(async (scope) => {
+      const { db } = await world(scope, "postgres");
+      const types = {
+        getTypeParser: (oid: number) => (text: string) => (oid === 20 ? BigInt(text) : text),
+      };
+      const store = postgresStore(postgresPool(scope, db.url, { types }), { schema: db.name });
+      scope.defer(() => store.close());
+      await aTurn(store);
+    }));
+
+  test("the settings and statements of the engine stay out of the user's sessions", () =>
+    inScope(async (scope) => {
+      const { db } = await world(scope, "postgres");
+      const pool = postgresPool(scope, db.url);
+      const store = postgresStore(pool, { schema: db.name });
+      scope.defer(() => store.close());
+      await Promise.all([aTurn(store), aTurn(store)]);
+      await untouched(pool, 3);
+    }));
+});
+
+/** Looks into as many of the server's sessions as there are. */
+async function untouched(pool: pg.Pool, sessions: number): Promise<void> {
+  const clients = await Promise.all(Array.from({ length: sessions }, () => pool.connect()));
+  const seen = new Set<number>();
+  try {
+    for (const client of clients) await client.query("BEGIN");
+    for (const client of clients) {
+      const { rows } = await client.query<Record<string, unknown>>(
+        `SELECT pg_backend_pid() AS pid, current_setting('enable_seqscan') AS seqscan,
+           current_setting('plan_cache_mode') AS plans, current_setting('lock_timeout') AS locks,
+           current_setting('default_transaction_isolation') AS isolation,
+           (SELECT count(*)::int FROM pg_prepared_statements) AS prepared`,
+      );
+      const { pid, ...settings } = rows[0]!;
+      seen.add(Number(pid));
+      expect(settings).toEqual({
+        seqscan: "on",
+        plans: "auto",
+        locks: "0",
+        isolation: "read committed",
+        prepared: 0,
+      });
+    }
+  } finally {
+    for (const client of clients) {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+  }
+  expect(seen.size).toBe(sessions);
+}
+
+// pgbouncer ---------------------------------------------------------------------------------------------------------
+
+/** Each case in a schema of its own, everything through the pooler. */
+function bounced(url: string): StoreFixture {
+  return {
+    async open({ clock, migrate = true } = {}): Promise<TestDatabase> {
+      const scope = new Scope();
+      const db = await database(scope, "postgres" satisfies Kind, { url });
+      const users = postgresPool(scope, url);
+      const store = db.store({ clock });
+      if (migrate) await store.migrate();
+      return {
+        store,
+        oneWriter: false,
+        connect: async () => db.store({ clock }),
+        begin: async () => {
+          const client = await users.connect();
+          await client.query("BEGIN");
+          const end = (statement: string) => async () => {
+            await client.query(statement);
+            client.release();
+          };
+          return { tx: client, commit: end("COMMIT"), rollback: end("ROLLBACK") };
+        },
+        destroy: async () => void (await scope.end()),
+      };
+    },
+  };
+}
+
+const withBouncer = isPostgresAsked && process.env["PAWL_TEST_PGBOUNCER"] !== "no";
+
+/** Whether it refuses or ignores the engine's settings, the engine then does the same. */
+describe.runIf(withBouncer).each([
+  ["refuses the engine's settings", "", ["create", "claim", "commit", "events"]],
+  ["ignores the engine's settings", "options", ["runners", "resend"]],
+] as const)("a pgbouncer in transaction mode that %s", (_, ignored, themes) => {
+  const scope = new Scope();
+  let url: string;
+  beforeAll(async () => {
+    url = await bouncer(scope, sharedServer("postgres"), ignored);
+  });
+  afterAll(() => scope.end());
+
+  conforms(() => bounced(url), themes);
+
+  test("nothing of the engine's stays in the sessions that others get", () =>
+    inScope(async (inner) => {
+      const { db, store } = await world(inner, "postgres", { url });
+      await Promise.all([aTurn(store), aTurn(store), aTurn(store)]);
+      await create(store);
+      await untouched(postgresPool(inner, db.url), 3);
+      await aTurn(store);
+    }));
+});
