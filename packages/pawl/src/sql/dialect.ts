@@ -48,6 +48,8 @@ export interface Dialect {
   readonly drivenJoin: string;
   /** Such a join by the primary key, certain to touch (and lock) no other row. */
   lookUp(table: TableName, alias: string): string;
+  /** After a table: read it through this index only. Empty where the planner's settings see to that. */
+  throughIndex(index: string): string;
   /**
    * Row locks; empty where a transaction is alone. The skipping ones never wait, so their order does not
    * matter; the last locks one table of a join.

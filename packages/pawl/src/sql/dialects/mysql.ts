@@ -58,6 +58,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     keepsDeadEntries: true,
     drivenJoin: "STRAIGHT_JOIN",
     lookUp,
+    throughIndex: (index) => `FORCE INDEX (\`${tablePrefix}${index}\`)`,
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
     // MySQL wants OF beside a JSON_TABLE, MariaDB does not know it and skips comments of MySQL's versions.

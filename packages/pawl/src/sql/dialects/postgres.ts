@@ -34,6 +34,7 @@ export function postgresDialect(schema: string): Dialect {
         .join(", ")}) AS ${alias}(${Object.keys(columns).join(", ")})`,
     keepsDeadEntries: true,
     drivenJoin: "JOIN",
+    throughIndex: () => "",
     lookUp: (name, alias) => `JOIN ${table(name)} AS ${alias}`,
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",

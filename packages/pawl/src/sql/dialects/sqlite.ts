@@ -23,6 +23,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
         .join(", ")}) AS ${alias}`,
     keepsDeadEntries: false,
     drivenJoin: "CROSS JOIN",
+    throughIndex: () => "",
     lookUp: (name, alias) => `CROSS JOIN ${table(name)} AS ${alias}`,
     lock: "",
     lockSkipping: "",

@@ -145,7 +145,7 @@ function inSteps(sql: Sql): Claim {
   const orphans = sql.prepare(
     "claim.orphans",
     `SELECT ${wanted}
-     FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t
+     FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
        ON t.owner = r.id AND t.queue = :queue AND t.handler = :handler
      LIMIT :limit ${sql.dialect.lockSkippingOf("t")}`,
   );
@@ -258,7 +258,7 @@ function dueByLanes(sql: Sql, wanted: string) {
     const branches = Array.from(
       { length: lanes },
       (_, n) =>
-        `SELECT * FROM (SELECT ${wanted} FROM ${sql.table("ticket")} AS t
+        `SELECT * FROM (SELECT ${wanted} FROM ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_due")}
          WHERE t.queue = :queue${n} AND t.handler = :handler${n} AND t.class = :class
            AND t.due_at >= :low${n} AND t.due_at <= :at
          ORDER BY t.due_at, t.tid LIMIT :limit ${sql.dialect.lockSkipping}) AS lane${n}`,
