@@ -4,7 +4,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import mysql from "mysql2";
 import mysqlPromise from "mysql2/promise";
-import { mysqlStore, type MysqlPool, type MysqlTransaction } from "pawl/mysql";
+import {
+  mysqlStore,
+  type MysqlPool,
+  type MysqlStoreOptions,
+  type MysqlTransaction,
+} from "pawl/mysql";
 import { postgresStore, type PgTransaction } from "pawl/postgres";
 import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import type pg from "pg";
@@ -229,8 +234,8 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
   });
   afterAll(() => scope.end());
 
-  const storeOn = (inner: Scope, pool: MysqlPool): Store => {
-    const store = mysqlStore(pool);
+  const storeOn = (inner: Scope, pool: MysqlPool, options: MysqlStoreOptions = {}): Store => {
+    const store = mysqlStore(pool, options);
     inner.defer(() => store.close());
     return store;
   };
@@ -272,6 +277,14 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       expect((await store.get(targetOf(instance)))?.params).toBe('"é\u{1f600}"');
     }),
   );
+
+  test("a pool that would have no connection left for its user is refused", () =>
+    inScope(async (inner) => {
+      const small = mysqlPool(inner, db.url, db.name, { connectionLimit: 2 });
+      expect(() => mysqlStore(small)).toThrow("connectionLimit is 2");
+      expect(() => mysqlStore(small.pool)).toThrow("connectionLimit is 2");
+      await aTurn(storeOn(inner, small, { connections: 1 }));
+    }));
 
   test("the session settings of the engine stay out of the user's connections", () =>
     inScope(async (inner) => {
@@ -353,6 +366,35 @@ describe.runIf(isPostgresAsked)("pg", () => {
         const creating = store.create([anInstance()], { tx: tx as PgTransaction });
         await expect(creating).rejects.toMatchObject({ code: "INVALID_REQUEST" });
       }
+    }));
+
+  test("a pool with options, also in its URL: the engine keeps them, and adds its own", () =>
+    inScope(async (scope) => {
+      const { db } = await world(scope, "postgres");
+      const session = await db.session();
+      // What the engine's session looks like from the inside.
+      await session.query(`CREATE TABLE ${db.name}.seen (settings text)`);
+      await session.query(
+        `CREATE FUNCTION ${db.name}.note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           INSERT INTO ${db.name}.seen VALUES (concat_ws(', ', current_setting('enable_seqscan'),
+             current_setting('transaction_isolation'), current_setting('statement_timeout'),
+             CASE WHEN EXISTS (SELECT FROM pg_prepared_statements) THEN 'prepared' END));
+           RETURN NULL; END $$`,
+      );
+      await session.query(
+        `CREATE TRIGGER note AFTER UPDATE ON ${db.table("ticket")}
+         FOR EACH ROW EXECUTE FUNCTION ${db.name}.note()`,
+      );
+      const options = "-c statement_timeout=54321 -c default_transaction_isolation=serializable";
+      const inUrl = `${db.url}?options=${encodeURIComponent(options)}&application_name=mine`;
+      for (const pool of [postgresPool(scope, inUrl), postgresPool(scope, db.url, { options })]) {
+        const store = postgresStore(pool, { schema: db.name });
+        scope.defer(() => store.close());
+        await aTurn(store);
+      }
+      expect(await session.query(`SELECT DISTINCT settings FROM ${db.name}.seen`)).toEqual([
+        { settings: "off, read committed, 54321ms, prepared" },
+      ]);
     }));
 
   test("a pool with parsers of its own", () =>

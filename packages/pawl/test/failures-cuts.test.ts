@@ -59,12 +59,13 @@ async function seen(store: Store, run: Target & { iid: string; runner?: string }
   const instance = await store.get(targetOf(run));
   if (instance === null) return null;
   const { status, runNumber, params, output, error, createdAt, startedAt, finishedAt } = instance;
-  const history = await store.history(targetOf(run), { order: "oldest", pageSize: 1 });
+  const query = { runNumber: 1, order: "oldest", pageSize: 100 } as const;
+  const history = await store.history(targetOf(run), query);
   const beat = run.runner === undefined ? null : await store.heartbeat(run.runner, leaseMs);
   const owned = beat?.kind === "ok" ? beat.owned.filter(({ iid }) => iid === run.iid) : null;
   return {
     instance: { status, runNumber, params, output, error, createdAt, startedAt, finishedAt },
-    first: await entriesOf(store, run, { runNumber: 1 }),
+    first: history?.items,
     runs: history?.runs,
     due: await dueIn(store, run),
     owned: owned?.map((ticket) => ({ ...ticket, iid: "" })),

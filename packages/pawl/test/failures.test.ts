@@ -355,11 +355,19 @@ const injections: readonly Injection[] = [
         return faulty(dialect, mysqlDriver(pool, 1, lost(dialect)), fault, scope);
       },
       transient: isPostgres
-        ? ["40001", "40P01", "55P03", "57P01", "57P03", "53300", "08006", "ECONNRESET"].map(
-            (code) => ({ code }),
-          )
+        ? [
+            "40001",
+            "40P01",
+            "55P03",
+            "57P01",
+            "57P03",
+            "53300",
+            "25006",
+            "08006",
+            "ECONNRESET",
+          ].map((code) => ({ code }))
         : [
-            ...[1020, 1205, 1213, 1040, 1053].map((errno) => ({ errno })),
+            ...[1020, 1205, 1213, 1040, 1053, 1290, 1836].map((errno) => ({ errno })),
             { code: "PROTOCOL_CONNECTION_LOST" },
             { code: "ECONNRESET" },
           ],
@@ -456,6 +464,36 @@ describe("a SQLite file that another connection is writing", () => {
       other.exec("COMMIT");
       expect((await inTime(creating, "create"))[0]?.kind).toBe("created");
       expect(await stepsOf(store, instance)).toEqual([]);
+    }));
+
+  test("is waited for when the engine opens its own connection, without leaving one open", () =>
+    inScope(async (scope) => {
+      const file = sqliteFile(scope);
+      let opened = 0;
+      let closed = 0;
+      class Watched extends DatabaseSync {
+        constructor(at: string) {
+          super(at);
+          opened += 1;
+        }
+        override close(): void {
+          closed += 1;
+          super.close();
+        }
+      }
+      const handle = new Watched(file);
+      scope.defer(() => handle.close());
+      const other = new DatabaseSync(file);
+      scope.defer(() => other.close());
+      other.exec("BEGIN EXCLUSIVE"); // before the file is in WAL
+      const store = sqliteStore(handle);
+      scope.defer(() => store.close());
+      const migrating = store.migrate();
+      migrating.catch(() => {}); // reported below
+      await until(() => opened >= 3, "tried twice");
+      other.exec("COMMIT");
+      await inTime(migrating, "migrate");
+      expect(opened - closed, "the user's and the engine's").toBe(2);
     }));
 });
 

@@ -21,11 +21,11 @@ export type Tables = (word: string) => Promise<Record<string, Row[]>>;
 /** A fixture does not tell what its tables are called: they are where an instance just made is. */
 export async function tablesOf(name: string, database: TestDatabase): Promise<Tables> {
   const ask = async (text: string): Promise<Row[]> => {
-    const { tx, rollback } = await database.begin();
+    const transaction = await database.begin();
     try {
-      return (await query[name]?.(tx, text)) ?? [];
+      return (await query[name]?.(transaction.tx, text)) ?? [];
     } finally {
-      await rollback();
+      await transaction.rollback();
     }
   };
   const iid = `marker ${name} ${Math.random()}`;

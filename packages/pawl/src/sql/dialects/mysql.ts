@@ -28,9 +28,13 @@ const types = (column: ColumnDefinition): string => {
   }
 };
 
+/**
+ * One byte wider than any column of ours: MariaDB cuts what is too long for a JSON_TABLE without a word, and
+ * then the table's own column still refuses it.
+ */
 const jsonTypes: Record<ColumnType, string> = {
-  key: "VARBINARY(1024)",
-  word: "VARBINARY(32)",
+  key: "VARBINARY(1025)",
+  word: "VARBINARY(33)",
   int: "INT",
   big: "BIGINT",
   body: "LONGTEXT",
@@ -53,7 +57,10 @@ export function mysqlDialect(tablePrefix: string): Dialect {
       `JSON_TABLE(:${param}[${Object.keys(columns).join(",")}], '$[*]' COLUMNS (${Object.entries(
         columns,
       )
-        .map(([column, type], position) => `${column} ${jsonTypes[type]} PATH '$[${position}]'`)
+        .map(
+          ([column, type], position) =>
+            `${column} ${jsonTypes[type]} PATH '$[${position}]' ERROR ON ERROR`,
+        )
         .join(", ")})) AS ${alias}`,
     keepsDeadEntries: true,
     drivenJoin: "STRAIGHT_JOIN",
@@ -149,6 +156,8 @@ function classify(error: unknown): ErrorCategory {
       return "locked";
     case 1040: // too many connections
     case 1053: // server shutdown in progress
+    case 1290: // read only: what was the primary is a replica now
+    case 1836: // the same
     case 1927: // connection was killed
     case 2006:
     case 2013:
@@ -164,6 +173,9 @@ function classify(error: unknown): ErrorCategory {
     case 1406: // data too long
     case 1153: // packet too large
     case 3140: // invalid JSON
+    case 3141: // invalid JSON, in a parameter
+    case 3669: // out of range for a JSON_TABLE
+    case 4038: // invalid JSON (MariaDB)
       return "data";
   }
   // mysql2 reports a query on a connection that is already closed as a plain Error.

@@ -134,6 +134,7 @@ function classify(error: unknown): ErrorCategory {
     case "57P02": // crash_shutdown
     case "57P03": // cannot_connect_now
     case "53300": // too_many_connections
+    case "25006": // read_only_sql_transaction: what was the primary is a replica now
       return "disconnected";
     case "23505":
       return "duplicate";

@@ -1,4 +1,4 @@
-import { WorkflowError } from "../../model/errors.js";
+import { ValidationError, WorkflowError } from "../../model/errors.js";
 import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
 import { Lanes, type Connection } from "./lanes.js";
@@ -63,6 +63,7 @@ export function mysqlDriver(
   timeout = QUERY_TIMEOUT_MS,
 ): Driver<MysqlTransaction> {
   const promised = "promise" in pool ? pool.promise() : pool;
+  checkRoom(promised, connections);
   const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised, timeout));
   return {
     run: (lane, transaction, script) =>
@@ -88,6 +89,17 @@ export function mysqlDriver(
     },
     close: async () => lanes.close(),
   };
+}
+
+/** What the engine keeps does not come back: of a pool that is no bigger, its user would wait for ever. */
+function checkRoom(promised: MysqlPromisePool, connections: number): void {
+  const { pool } = promised as { pool?: { config?: { connectionLimit?: number } } };
+  const limit = pool?.config?.connectionLimit;
+  if (limit !== undefined && limit <= connections) {
+    throw new ValidationError(
+      `the pool's connectionLimit is ${limit}, and Pawl keeps ${connections} of its connections: give it more`,
+    );
+  }
 }
 
 async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlConnection> {

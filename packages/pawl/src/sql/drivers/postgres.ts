@@ -132,16 +132,21 @@ function refusesStartupOptions(error: unknown): boolean {
 
 async function open(pool: PgPool, options: string | undefined): Promise<PgConnection> {
   const given = pool.options as {
+    connectionString?: string;
     options?: string;
     password?: unknown;
     connectionTimeoutMillis?: number;
     query_timeout?: number;
   };
   const { Client } = pool as unknown as { Client: new (config: object) => PgClient };
+  const url = withoutOptions(given.connectionString);
   const client = new Client({
     ...given,
+    ...(url === undefined ? {} : { connectionString: url.rest }),
     password: given.password, // not enumerable in pg
-    options: [given.options, options].filter((part) => part !== undefined).join(" ") || undefined,
+    options:
+      [url?.options ?? given.options, options].filter((part) => part !== undefined).join(" ") ||
+      undefined,
     connectionTimeoutMillis: given.connectionTimeoutMillis || CONNECT_TIMEOUT_MS,
     query_timeout: given.query_timeout || QUERY_TIMEOUT_MS,
     pipeline: true,
@@ -157,6 +162,17 @@ async function open(pool: PgPool, options: string | undefined): Promise<PgConnec
   client.on("end", lost);
   await client.connect();
   return connection;
+}
+
+/** Options in a URL would replace ours instead of joining them, so they are taken out of it. */
+function withoutOptions(url: string | undefined): { rest: string; options: string } | undefined {
+  const found = /([?&])options=([^&#]*)/.exec(url ?? "");
+  if (url === undefined || found === null) return undefined;
+  const [whole, separator = "", options = ""] = found;
+  return {
+    rest: url.replace(whole, separator),
+    options: decodeURIComponent(options.replaceAll("+", " ")),
+  };
 }
 
 async function drive<T>(client: PgQueryable, script: Script<T>, prepared: boolean): Promise<T> {

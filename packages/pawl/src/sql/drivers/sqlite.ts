@@ -154,9 +154,14 @@ function openOwn(handle: SqliteHandle, synchronous: SqliteSynchronous): SqliteHa
   if (file === "") return undefined;
   const Handle = handle.constructor as new (path: string) => SqliteHandle;
   const own = new Handle(file);
-  own.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  own.exec("PRAGMA journal_mode = WAL");
-  own.exec(`PRAGMA synchronous = ${synchronous}`);
+  try {
+    own.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    own.exec("PRAGMA journal_mode = WAL");
+    own.exec(`PRAGMA synchronous = ${synchronous}`);
+  } catch (error) {
+    own.close();
+    throw error;
+  }
   return own;
 }
 

@@ -367,7 +367,7 @@ function resultsOnly(
      FROM ${sql.rows("written", "w", { iid: "key", run_no: "int", ord: "int", claim_no: "big", part_no: "int" })}
        ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = w.iid AND t.claim_no = w.claim_no
        ${sql.dialect.drivenJoin} ${sql.table("step")} AS s ON s.iid = w.iid AND s.run_no = w.run_no AND s.ord = w.ord
-         AND s.claim_no = w.claim_no AND s.part_no = w.part_no`,
+         AND s.claim_no = w.claim_no AND s.part_no >= w.part_no`,
   );
   return {
     transaction: false,

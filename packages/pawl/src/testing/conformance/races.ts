@@ -101,6 +101,7 @@ const operations = {
 } satisfies Readonly<Record<string, readonly Step[]>>;
 
 type OperationName = keyof typeof operations;
+type Pair = { readonly a: readonly Step[]; readonly b: readonly Step[] };
 
 /** Where both begin. The owner's lease has run out, and an event lies in the inbox. */
 const beginnings = {
@@ -158,7 +159,7 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
     store.get(targetOf(run)),
     entriesOf(store, run, { runNumber: 1 }),
     entriesOf(store, run),
-    store.history(targetOf(run), { order: "newest", pageSize: 1 }),
+    store.history(targetOf(run), { order: "newest", pageSize: 1 }).then((page) => page?.runs),
     store.list({ workflow: `child-${tag}`, order: "oldest", pageSize: 5 }),
     dueIn(store, run),
     owned(run.runner),
@@ -184,20 +185,31 @@ function interleavings(a: readonly Step[], b: readonly Step[]): ("a" | "b")[][] 
   ];
 }
 
+type Answers = { readonly a: unknown[]; readonly b: unknown[] };
+
+/** Tries again what may have been skipped because of the other, now that both are through. */
+async function tryAgain(store: Store, scene: Scene, pair: Pair, answers: Answers): Promise<void> {
+  for (const who of ["a", "b"] as const) {
+    for (const [i, step] of pair[who].entries()) {
+      if (step.mayHaveSkipped?.(answers[who][i])) answers[who][i] = await step.act(store, scene);
+    }
+  }
+}
+
 async function oneAfterTheOther(
   world: StillWorld,
   beginning: BeginningName,
-  a: readonly Step[],
-  b: readonly Step[],
+  pair: Pair,
 ): Promise<string[]> {
   const allowed: string[] = [];
-  for (const order of interleavings(a, b)) {
+  for (const order of interleavings(pair.a, pair.b)) {
     const scene = await begin(world, beginning);
-    const answers: { a: unknown[]; b: unknown[] } = { a: [], b: [] };
-    const steps = { a: [...a], b: [...b] };
+    const answers: Answers = { a: [], b: [] };
     for (const who of order) {
-      answers[who].push(await steps[who].shift()?.act(world.store, scene));
+      const step = pair[who][answers[who].length];
+      answers[who].push(await step?.act(world.store, scene));
     }
+    await tryAgain(world.store, scene, pair, answers);
     allowed.push(await outcome(world.store, scene, answers));
   }
   return allowed;
@@ -207,26 +219,15 @@ async function raced(
   world: StillWorld,
   stores: readonly Store[],
   beginning: BeginningName,
-  a: readonly Step[],
-  b: readonly Step[],
+  pair: Pair,
 ): Promise<string> {
   const scene = await begin(world, beginning);
-  const play = async (store: Store, steps: readonly Step[]) => {
-    const answers: unknown[] = [];
-    for (const step of steps) answers.push(await step.act(store, scene));
-    return answers;
+  const answers: Answers = { a: [], b: [] };
+  const play = (who: "a" | "b", store: Store) => async () => {
+    for (const step of pair[who]) answers[who].push(await step.act(store, scene));
   };
-  const [first, second] = await atOnce(
-    [() => play(stores[0]!, a), () => play(stores[1]!, b)],
-    "two operations",
-  );
-  const again = async (steps: readonly Step[], answers: unknown[]) => {
-    for (const [i, { act, mayHaveSkipped }] of steps.entries()) {
-      if (mayHaveSkipped?.(answers[i])) answers[i] = await act(world.store, scene);
-    }
-    return answers;
-  };
-  const answers = { a: await again(a, first!), b: await again(b, second!) };
+  await atOnce([play("a", stores[0]!), play("b", stores[1]!)], "two operations");
+  await tryAgain(world.store, scene, pair, answers);
   return outcome(world.store, scene, answers);
 }
 
@@ -240,16 +241,11 @@ async function raceAll(
 ): Promise<void> {
   const stores = await storesOn(world.db, 2);
   for (const rival of rivals) {
-    const [a, b] = [operations[name], operations[rival]];
-    const allowed = await oneAfterTheOther(world, beginning, a, b);
+    const pair: Pair = { a: operations[name], b: operations[rival] };
+    const allowed = await oneAfterTheOther(world, beginning, pair);
     for (let round = 0; round < roundsPerPair; round++) {
-      const seen = await raced(
-        world,
-        round % 2 === 0 ? stores : stores.toReversed(),
-        beginning,
-        a,
-        b,
-      );
+      const sides = round % 2 === 0 ? stores : stores.toReversed();
+      const seen = await raced(world, sides, beginning, pair);
       if (allowed.includes(seen)) continue;
       fail(
         `${name} and ${rival} of ${beginning} at once:\n  ${seen}\n` +
