@@ -361,7 +361,7 @@ describe("a line to the server that breaks", () => {
   test("migrate comes to its end", async () => {
     await Promise.all(
       places.map(async ({ kind, line }) => {
-        for (let n = 1, happened = true; happened; n += 4) {
+        for (let n = 1, happened = true; happened; n += 7) {
           const empty = await database(scope, kind);
           const cut = line.cut("reply", n);
           await empty.store({ url: line.url, connections: 1 }).migrate();

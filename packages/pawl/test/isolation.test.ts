@@ -56,9 +56,9 @@ const stock: Readonly<Record<Kind, string>> = {
 /** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance.test.ts. */
 const meetings: Readonly<Record<string, RegExp>> = {
   create: /of 20 concurrent/,
-  claim: /concurrent|see the last/,
+  claim: /concurrent/,
   commit: /^commits of many connections/,
-  events: /no wake-up/,
+  events: /concurrent/,
   resend: /two connections/,
   runners: /many at once/,
   transactions: /leaves (nothing|the transaction)|go on while|taken after|^an event .* rolls back/,
@@ -169,7 +169,6 @@ type Act = (store: Store, scene: Scene) => Promise<unknown>;
 
 /** They write the ticket and then the instance, which someone holds: there they stand with the ticket's lock. */
 const holders = {
-  terminate: (store, { run, tag }) => store.terminate(targetOf(run), `terminate-${tag}`),
   restart: (store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`),
   complete: (store, { run }) => commit(store, aPart(run, { steps: [aStep(1)], next: complete() })),
 } satisfies Record<string, Act>;

@@ -366,8 +366,9 @@ function resultsOnly(
     `SELECT w.iid, t.state, t.pause_requested, t.event_count, :now AS now, 'leased' AS becomes
      FROM ${sql.rows("written", "w", { iid: "key", run_no: "int", ord: "int", claim_no: "big", part_no: "int" })}
        ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = w.iid AND t.claim_no = w.claim_no
-       ${sql.dialect.drivenJoin} ${sql.table("step")} AS s ON s.iid = w.iid AND s.run_no = w.run_no AND s.ord = w.ord
-         AND s.claim_no = w.claim_no AND s.part_no >= w.part_no`,
+       LEFT JOIN ${sql.table("step")} AS s ON s.iid = w.iid AND s.run_no = w.run_no AND s.ord = w.ord
+         AND s.claim_no = w.claim_no AND s.part_no >= w.part_no
+     WHERE s.iid IS NOT NULL OR t.state <> 'leased'`,
   );
   return {
     transaction: false,
