@@ -363,7 +363,8 @@ function resultsOnly(
   );
   const look = sql.prepare(
     "commit.result.look",
-    `SELECT w.iid, t.state, t.pause_requested, t.event_count, :now AS now, 'leased' AS becomes
+    `SELECT w.iid, CASE WHEN s.iid IS NULL THEN t.state ELSE 'leased' END AS state, t.pause_requested, t.event_count,
+       :now AS now, 'leased' AS becomes
      FROM ${sql.rows("written", "w", { iid: "key", run_no: "int", ord: "int", claim_no: "big", part_no: "int" })}
        ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = w.iid AND t.claim_no = w.claim_no
        LEFT JOIN ${sql.table("step")} AS s ON s.iid = w.iid AND s.run_no = w.run_no AND s.ord = w.ord
