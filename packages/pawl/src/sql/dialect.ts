@@ -44,6 +44,8 @@ export interface Dialect {
   rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** Whether an index keeps entries of changed rows while an old snapshot might see them. */
   readonly keepsDeadEntries: boolean;
+  /** Where a statement runs once for each row: the same for a read, in one execution. */
+  keys?(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
   readonly drivenJoin: string;
   /** Such a join by the primary key, certain to touch (and lock) no other row. */

@@ -24,6 +24,10 @@ export class Sql {
     return this.dialect.rows(param, alias, columns);
   }
 
+  keys(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string {
+    return this.dialect.keys?.(param, alias, columns) ?? this.rows(param, alias, columns);
+  }
+
   /** Text that the driver prepares once and runs often. */
   prepare(name: string, body: string): Statement {
     const statement = this.#compile(name, body);

@@ -20,7 +20,19 @@ describe("statements", () => {
       "SELECT r.iid, $1, $2::bigint::x FROM unnest($3::text[], $4::integer[]) AS r(iid, n) WHERE $1 > 0",
     );
     expect(statement.with({ limit: 5, items: rows }).executions).toEqual([
-      [5, 1_000, ["a", "b"], [1, null]],
+      [5, 1_000, '{"a","b"}', "{1,NULL}"],
+    ]);
+  });
+
+  it("quote what an array of PostgreSQL would read otherwise, and leave a column of nulls empty", () => {
+    const sql = new Sql(postgresDialect("pawl"), clock);
+    const statement = sql.prepare(
+      "s",
+      `SELECT * FROM ${sql.rows("items", "r", { a: "key", b: "int" })}`,
+    );
+    const hostile = ['a"b', "c\\d", "NULL", "{}", ",", ""].map((a) => ({ a, b: null }));
+    expect(statement.with({ items: hostile }).executions).toEqual([
+      ['{"a\\"b","c\\\\d","NULL","{}",",",""}', "{}"],
     ]);
   });
 

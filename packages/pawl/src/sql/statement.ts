@@ -9,10 +9,8 @@ export type RowValues = Readonly<Record<string, Value>>;
 /** One statement with its arguments: a list for each time it runs. */
 export type Call = {
   readonly statement: Statement;
-  readonly executions: readonly (readonly Argument[])[];
+  readonly executions: readonly (readonly Value[])[];
 };
-/** PostgreSQL takes a whole column as an array. */
-export type Argument = Value | readonly Value[];
 
 /**
  * The statements of one transaction, as a generator: it yields a call and is sent its rows. The same
@@ -68,13 +66,13 @@ export class Statement {
     return { statement: this, executions };
   }
 
-  private argument(param: Param, values: Values): Argument {
+  private argument(param: Param, values: Values): Value {
     switch (param.kind) {
       case "now":
         if (this.clock === undefined) throw new Error("no clock to bind");
         return this.clock.now();
       case "column":
-        return rowsOf(values, param.rows).map((row) => cell(row, param.column));
+        return arrayOf(rowsOf(values, param.rows), param.column);
       case "json":
         return JSON.stringify(
           rowsOf(values, param.rows).map((row) => param.columns.map((c) => cell(row, c))),
@@ -96,10 +94,30 @@ function rowsOf(values: Values, name: string): readonly RowValues[] {
   return rows as readonly RowValues[];
 }
 
-function cell(row: RowValues, column: string): Value {
+export function cell(row: RowValues, column: string): Value {
   const value = row[column];
   if (value === undefined) throw new Error(`no value for column ${column}`);
   return value;
+}
+
+/**
+ * A column as PostgreSQL writes an array; the driver's own way takes three times as long. A column of nulls is
+ * empty: `unnest` fills shorter arrays up with nulls, and a plain step has four of them.
+ */
+function arrayOf(rows: readonly RowValues[], column: string): string {
+  const cells: (string | number)[] = [];
+  let empty = true;
+  for (const row of rows) {
+    const value = cell(row, column);
+    if (value === null) cells.push("NULL");
+    else cells.push(typeof value === "string" ? quoted(value) : value);
+    if (value !== null) empty = false;
+  }
+  return empty ? "{}" : `{${cells.join(",")}}`;
+}
+
+function quoted(text: string): string {
+  return /["\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
 }
 
 /**

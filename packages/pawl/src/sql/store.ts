@@ -10,7 +10,7 @@ import { migrateScript } from "./migrate.js";
 import { int, Raced, Sql, type Verb } from "./sql.js";
 import type { Row, Script } from "./statement.js";
 import { claimVerb, type LowWater } from "./verbs/claim.js";
-import { commitVerb } from "./verbs/commit.js";
+import { commitVerb } from "./verbs/commit/index.js";
 import { controlVerb } from "./verbs/control.js";
 import { createVerb, createWithinVerb } from "./verbs/create.js";
 import { eventReader } from "./verbs/event-rows.js";
@@ -138,7 +138,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   /** One write for all, unless the database refuses: then the parts that it refuses stand alone. */
   async function commit(parts: readonly Part[]): Promise<PartAnswer[]> {
     try {
-      return await run("engine", verbs.commit(parts), parts);
+      return await run("engine", verbs.commit, parts);
     } catch (error) {
       switch (dialect.classify(error)) {
         case "data":

@@ -22,6 +22,10 @@ export function sqliteDialect(tablePrefix: string): Dialect {
         .map((column) => `:${param}.${column} AS ${column}`)
         .join(", ")}) AS ${alias}`,
     keepsDeadEntries: false,
+    keys: (param, alias, columns) =>
+      `(SELECT ${Object.keys(columns)
+        .map((column, position) => `value ->> ${position} AS ${column}`)
+        .join(", ")} FROM json_each(:${param}[${Object.keys(columns).join(",")}])) AS ${alias}`,
     drivenJoin: "CROSS JOIN",
     throughIndex: () => "",
     lookUp: (name, alias) => `CROSS JOIN ${table(name)} AS ${alias}`,

@@ -54,7 +54,7 @@ export function sqliteDriver(
   function execute(on: SqliteHandle, { statement, executions }: Call): Row[] {
     const compiled = statementFor(on, statement);
     const rows: Row[] = [];
-    for (const params of executions as readonly (readonly Value[])[]) {
+    for (const params of executions) {
       if (statement.reads) rows.push(...(compiled.all(...params) as Row[]));
       else compiled.run(...params);
     }

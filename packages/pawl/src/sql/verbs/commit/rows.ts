@@ -1,6 +1,6 @@
-import type { Next, Part, StepWrite, Wake } from "../../store/store.js";
-import type { ColumnType } from "../dialect.js";
-import type { RowValues } from "../statement.js";
+import type { Next, Part, StepWrite, Wake } from "../../../store/store.js";
+import type { ColumnType } from "../../dialect.js";
+import type { RowValues } from "../../statement.js";
 
 /** The row sets of a commit: what a part looks like on its way into a statement. */
 export const columns = {
@@ -69,7 +69,7 @@ export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] }
 export function rowsOf(parts: readonly Part[], newInboxId: () => string): CommitRows {
   return {
     parts: parts.map(partRow),
-    steps: parts.flatMap((part) => part.steps.map((step) => stepRow(part, step))),
+    steps: stepRows(parts),
     attempts: parts.flatMap((part) =>
       part.attempts.map((attempt) => ({
         iid: part.iid,
@@ -117,6 +117,11 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
   };
 }
 
+/** With `at`, also the times that `stepValues` counts in SQL. */
+export function stepRows(parts: readonly Part[], at: number | null = null): RowValues[] {
+  return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step, at)));
+}
+
 function partRow(part: Part): RowValues {
   const { next } = part;
   return {
@@ -140,7 +145,11 @@ function wakeOf(next: Next): Wake | null {
   return "wake" in next ? next.wake : null;
 }
 
-function stepRow(part: Part, step: StepWrite): RowValues {
+// No spread: this runs for every step.
+function stepRow(part: Part, step: StepWrite, at: number | null): RowValues {
+  const { status, wake, tookMs } = step;
+  const wakeIn = wake !== null && "inMs" in wake ? wake.inMs : null;
+  const wakeAt = wake !== null && "at" in wake ? wake.at : null;
   return {
     iid: part.iid,
     run_no: part.runNumber,
@@ -152,10 +161,13 @@ function stepRow(part: Part, step: StepWrite): RowValues {
     name: step.name,
     count: step.count,
     type: step.type,
-    status: step.status,
+    status,
     attempts: step.attempts,
-    took: step.tookMs,
-    ...wakeColumns(step.wake),
+    took: tookMs,
+    started_at: at === null ? null : at - tookMs,
+    ended_at: at !== null && (status === "completed" || status === "errored") ? at : null,
+    wake_at: at === null || wakeIn === null ? wakeAt : at + wakeIn,
+    wake_in: wakeIn,
     wait_key: step.waitKey,
     result: step.result,
     error: step.error,

@@ -1,0 +1,245 @@
+import type { Part, PartAnswer } from "../../../store/store.js";
+import { int, intOrNull, text, type Sql } from "../../sql.js";
+import type { Row, RowValues, Script } from "../../statement.js";
+import { firstOfEachId } from "../create.js";
+import type { EventReader } from "../event-rows.js";
+import { answer, type MissingParts } from "./answer.js";
+import { bulkInsert, byKeyLists } from "./bulk-insert.js";
+import type { Commit } from "./index.js";
+import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
+import { columns, rowsOf, stepRows, type CommitRows } from "./rows.js";
+import {
+  becomesSql,
+  stepChanges,
+  stepColumns,
+  stepKey,
+  stepValues,
+  ticketChanges,
+  writesTicketSql,
+} from "./text.js";
+
+/** Everywhere else: a script that locks, decides and writes, in one transaction. */
+export function inSteps(
+  sql: Sql,
+  events: EventReader,
+  missing: MissingParts,
+  newInboxId: () => string,
+): Commit {
+  const ticket = sql.table("ticket");
+  const fence = sql.prepare(
+    "commit.fence",
+    `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes
+     FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.lookUp("ticket", "t")}
+       ON t.tid = p.iid AND t.claim_no = p.claim_no
+     ${sql.dialect.lockSkippingOf("t")}`,
+  );
+  const lockPlain = plainLocker(sql);
+  const insertSteps = stepInserter(sql);
+  const insertAttempts = sql.prepare(
+    "commit.attempts",
+    `${sql.dialect.insertInto("attempt")} (iid, run_no, ord, n, started_at, ended_at, error)
+     SELECT a.iid, a.run_no, a.ord, a.n, :at - a.took, :at, a.error
+     FROM ${sql.rows("attempts", "a", columns.attempts)} ${sql.dialect.onConflictKeep(["iid"])}`,
+  );
+  const consumeEvents = sql.prepare(
+    "commit.consumed",
+    sql.dialect.updateFrom({
+      table: "event",
+      alias: "e",
+      rows: sql.rows("consumed", "c", columns.consumed),
+      on: "e.iid = c.iid AND e.run_no = c.run_no AND e.number = c.number AND e.consumed_by IS NULL",
+      set: { consumed_by: "c.ord", delivered_at: ":at" },
+    }),
+  );
+  const existingSpawns = sql.prepare(
+    "commit.spawns.existing",
+    `SELECT s.iid FROM ${sql.rows("spawns", "s", columns.spawns)} ${sql.dialect.drivenJoin}
+       ${sql.table("instance")} AS i ON i.workflow = s.workflow AND i.id = s.id`,
+  );
+  const insertInstances = sql.prepare(
+    "commit.spawns.instances",
+    `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
+     SELECT s.iid, s.workflow, s.id, s.queue, 1, 'live', s.params, s.origin, :at FROM ${sql.rows("spawns", "s", columns.spawns)}`,
+  );
+  const insertTickets = sql.prepare(
+    "commit.spawns.tickets",
+    `INSERT INTO ${ticket} (tid, queue, handler, class, state, run_no, claim_no, due_at)
+     SELECT s.iid, s.queue, s.workflow, 1, 'queued', 1, 0, :at FROM ${sql.rows("spawns", "s", columns.spawns)}`,
+  );
+  const deliver = sql.prepare(
+    "commit.deliveries",
+    `${sql.dialect.insertInto("inbox")} (id, iid, run_no, event_id, kind, type, payload)
+     SELECT d.id, d.iid, d.run_no, d.event_id, d.kind, d.type, d.payload
+     FROM ${sql.rows("deliveries", "d", columns.deliveries)} ${sql.dialect.onConflictKeep(["id"])}`,
+  );
+  const post = sql.prepare(
+    "commit.outbox",
+    `${sql.dialect.insertInto("outbox")} (id, topic, payload, created_at, due_at)
+     SELECT o.id, o.topic, o.payload, :at, :at FROM ${sql.rows("outbox", "o", columns.outbox)}
+     ${sql.dialect.onConflictKeep(["id"])}`,
+  );
+  const ended = { ...columns.parts, becomes: "word", started_at: "big" } as const;
+  const writeTickets = sql.prepare(
+    "commit.tickets",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: sql.rows("parts", "p", ended),
+      on: `t.tid = p.iid AND ${writesTicketSql}`,
+      set: ticketChanges(":at"),
+    }),
+  );
+  const finish = sql.prepare(
+    "commit.finish",
+    sql.dialect.updateFrom({
+      table: "instance",
+      alias: "i",
+      rows: sql.rows("parts", "p", ended),
+      on: "i.iid = p.iid",
+      set: {
+        status: "CASE WHEN p.next = 'complete' THEN 'complete' ELSE 'errored' END",
+        output: "p.output",
+        error: "p.error",
+        started_at: "p.started_at",
+        finished_at: ":at",
+        claim_no: "p.claim_no",
+      },
+    }),
+  );
+  const removeTickets = sql.prepare(
+    "commit.remove",
+    sql.dialect.deleteMatching({
+      table: "ticket",
+      key: "tid",
+      rows: sql.rows("parts", "p", { iid: "key" }),
+      matches: "p.iid",
+    }),
+  );
+
+  function* spawn(rows: CommitRows["spawns"], at: number): Script<void> {
+    const existing = new Set(
+      (yield existingSpawns.with({ spawns: rows })).map((row) => text(row, "iid")),
+    );
+    const spawns = firstOfEachId(rows.filter((row) => !existing.has(String(row["iid"]))));
+    if (spawns.length === 0) return;
+    yield insertInstances.with({ spawns, at });
+    yield insertTickets.with({ spawns, at });
+  }
+
+  function* endTurns(
+    parts: readonly Part[],
+    rows: CommitRows["parts"],
+    tickets: ReadonlyMap<string, Row>,
+    at: number,
+  ): Script<void> {
+    const written: RowValues[] = [];
+    const finished: RowValues[] = [];
+    for (const [n, { iid, next, takeovers }] of parts.entries()) {
+      if (next.kind === "continue" && takeovers === undefined) continue;
+      const locked = tickets.get(iid) as Row;
+      const becomes = text(locked, "becomes");
+      const row = { ...rows[n], becomes, started_at: intOrNull(locked, "started_at") };
+      (becomes === "finished" ? finished : written).push(row);
+    }
+    if (written.length > 0) yield writeTickets.with({ parts: written, at });
+    if (finished.length === 0) return;
+    yield finish.with({ parts: finished, at });
+    yield removeTickets.with({ parts: finished });
+  }
+
+  return {
+    transaction: true,
+    answersLocked: true,
+    *script(parts): Script<PartAnswer[]> {
+      if (parts.every(isProgress)) {
+        const at = yield* lockPlain(parts);
+        if (at !== null) {
+          yield* insertSteps(parts, at);
+          return yield* answer(parts, [], at, events, missing);
+        }
+      }
+      const all = rowsOf(parts, newInboxId);
+      const locked = yield fence.with({ parts: all.parts });
+      const byIid = new Map(locked.map((row) => [text(row, "iid"), row]));
+      const isFresh = (part: Part): boolean => byIid.get(part.iid)?.["state"] === "leased";
+      const fresh = parts.filter(isFresh);
+      if (fresh.length > 0) {
+        const at = int(locked[0] as Row, "now");
+        const rows = fresh.length === parts.length ? all : rowsOf(fresh, newInboxId);
+        yield* insertSteps(fresh, at);
+        if (rows.attempts.length > 0) yield insertAttempts.with({ attempts: rows.attempts, at });
+        if (rows.consumed.length > 0) yield consumeEvents.with({ consumed: rows.consumed, at });
+        if (rows.spawns.length > 0) yield* spawn(rows.spawns, at);
+        if (rows.deliveries.length > 0) yield deliver.with({ deliveries: rows.deliveries });
+        if (rows.outbox.length > 0) yield post.with({ outbox: rows.outbox, at });
+        yield* endTurns(fresh, rows.parts, byIid, at);
+      }
+      return yield* answer(parts, locked, null, events, missing);
+    },
+  };
+}
+
+/**
+ * Locks the tickets of parts that only bring results. Answers the time if all of them carry their part's claim
+ * number and have nothing to say, which is how it mostly is; else null, and the long way follows.
+ */
+type LockPlain = (parts: readonly Part[]) => Script<number | null>;
+
+function plainLocker(sql: Sql): LockPlain {
+  return sql.dialect.name === "mysql" ? lockByKeyLists(sql) : countInOneStatement(sql);
+}
+
+function countInOneStatement(sql: Sql): LockPlain {
+  const count = sql.prepare(
+    "commit.plain",
+    `SELECT COUNT(*) AS mine, COALESCE(SUM(CASE WHEN ${oddSql} THEN 1 ELSE 0 END), 0) AS odd, :now AS now
+     FROM ${sql.keys("parts", "p", progressColumns)} ${sql.dialect.lookUp("ticket", "t")}
+       ON t.tid = p.iid AND t.claim_no = p.claim_no`,
+  );
+  return function* (parts) {
+    const [row] = (yield count.with({ parts: parts.map(progressRow) })) as [Row];
+    return int(row, "mine") === parts.length && int(row, "odd") === 0 ? int(row, "now") : null;
+  };
+}
+
+function lockByKeyLists(sql: Sql): LockPlain {
+  const lock = byKeyLists(
+    sql,
+    "commit.plain",
+    `SELECT t.tid, t.claim_no, t.state, t.pause_requested, t.event_count, :now AS now
+     FROM ${sql.table("ticket")} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?keys) ${sql.dialect.lockSkipping}`,
+  );
+  return function* (parts) {
+    const rows = yield* lock(parts.map(({ iid }) => iid));
+    const byIid = new Map(rows.map((row) => [text(row, "tid"), row]));
+    const plain = parts.every((part) => isPlain(part, byIid.get(part.iid)));
+    return plain ? int(rows[0] as Row, "now") : null;
+  };
+}
+
+function isPlain(part: Part, ticket: Row | undefined): boolean {
+  return (
+    ticket !== undefined &&
+    int(ticket, "claim_no") === part.claimNumber &&
+    text(ticket, "state") === "leased" &&
+    int(ticket, "pause_requested") === 0 &&
+    int(ticket, "event_count") <= part.seenEvents
+  );
+}
+
+function stepInserter(sql: Sql): (parts: readonly Part[], at: number) => Script<void> {
+  const conflict = sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges);
+  if (sql.dialect.name === "mysql") {
+    const insert = bulkInsert(sql, "commit.steps", "step", stepColumns.split(", "), conflict);
+    return (parts, at) => insert(stepRows(parts, at));
+  }
+  const insert = sql.prepare(
+    "commit.steps",
+    `${sql.dialect.insertInto("step")} (${stepColumns})
+     SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)} ${conflict}`,
+  );
+  return function* (parts, at) {
+    const steps = stepRows(parts);
+    if (steps.length > 0) yield insert.with({ steps, at });
+  };
+}

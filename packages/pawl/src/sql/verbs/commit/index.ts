@@ -1,0 +1,18 @@
+import type { Part, PartAnswer } from "../../../store/store.js";
+import type { Sql, Verb } from "../../sql.js";
+import type { EventReader } from "../event-rows.js";
+import { missingParts } from "./answer.js";
+import { inSteps } from "./in-steps.js";
+import { inOneStatement } from "./one-statement.js";
+
+export type Commit = Verb<[parts: readonly Part[]], PartAnswer[]>;
+
+/**
+ * The fence: a part counts only if its ticket still carries its claim number, read under the row's lock.
+ * A ticket that carries the number but is not leased any more shows that this very part was applied
+ * before (nothing else gives a ticket up without a new number): it answers ok and writes nothing.
+ */
+export function commitVerb(sql: Sql, events: EventReader, newInboxId: () => string): Commit {
+  const commit = sql.dialect.name === "postgres" ? inOneStatement : inSteps;
+  return commit(sql, events, missingParts(sql), newInboxId);
+}

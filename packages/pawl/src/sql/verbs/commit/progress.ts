@@ -1,0 +1,22 @@
+import type { Part } from "../../../store/store.js";
+import type { RowValues } from "../../statement.js";
+
+/** Results and nothing else: its ticket is locked, not written. */
+export function isProgress(part: Part): boolean {
+  const { attempts, consumed, spawns, deliveries, outbox } = part;
+  return (
+    part.next.kind === "continue" &&
+    part.takeovers === undefined &&
+    attempts.length + consumed.length + spawns.length + deliveries.length + outbox.length === 0
+  );
+}
+
+/** What such a part says of itself. */
+export const progressColumns = { iid: "key", claim_no: "big", seen_events: "big" } as const;
+export const progressRow = (part: Part): RowValues => ({
+  iid: part.iid,
+  claim_no: part.claimNumber,
+  seen_events: part.seenEvents,
+});
+/** Its ticket has something to say. */
+export const oddSql = `(t.state <> 'leased' OR t.pause_requested = 1 OR t.event_count > p.seen_events)`;

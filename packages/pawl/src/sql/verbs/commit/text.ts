@@ -1,0 +1,54 @@
+/** The SQL that both ways to commit share. */
+
+export const stepKey = ["iid", "run_no", "ord"];
+export const stepColumns =
+  "iid, run_no, ord, seq, called_after, claim_no, part_no, name, count, type, status, attempts, started_at, ended_at, wake_at, wait_key, result, error";
+/** What a later write of the same step changes: everything but its identity and its start. */
+export const stepChanges = [
+  "seq",
+  "claim_no",
+  "part_no",
+  "status",
+  "attempts",
+  "ended_at",
+  "wake_at",
+  "wait_key",
+  "result",
+  "error",
+];
+export const stepValues = (now: string): string =>
+  `s.iid, s.run_no, s.ord, s.seq, s.called_after, s.claim_no, s.part_no, s.name, s.count, s.type, s.status, s.attempts,
+   ${now} - s.took, CASE WHEN s.status IN ('completed', 'errored') THEN ${now} END,
+   COALESCE(s.wake_at, ${now} + s.wake_in), s.wait_key, s.result, s.error`;
+
+/** The state a fenced part leaves its ticket in. A pause beats a park, an unseen event beats parking, finish beats all. */
+export type Becomes = "leased" | "waiting" | "queued" | "paused" | "finished";
+
+export const becomesSql = `CASE
+  WHEN p.next IN ('complete', 'fail') THEN 'finished'
+  WHEN p.next IN ('park', 'release') AND t.pause_requested = 1 THEN 'paused'
+  WHEN p.next = 'park' AND t.event_count > p.seen_events THEN 'leased'
+  WHEN p.next = 'park' THEN 'waiting'
+  WHEN p.next = 'release' THEN 'queued'
+  ELSE 'leased' END`;
+
+/** Columns of a ticket that a part writes; on progress it writes none. None reads another that is assigned. */
+export const ticketChanges = (now: string): Record<string, string> => ({
+  state: "p.becomes",
+  owner: "CASE WHEN p.becomes = 'leased' THEN t.owner ELSE NULL END",
+  due_at: `CASE WHEN p.becomes IN ('waiting', 'queued') THEN COALESCE(p.wake_at, ${now} + p.wake_in) ELSE NULL END`,
+  wake_at: `CASE WHEN p.becomes <> 'leased' THEN NULL
+    WHEN p.next = 'watch' THEN COALESCE(p.wake_at, ${now} + p.wake_in) ELSE t.wake_at END`,
+  wait_mask:
+    "CASE WHEN p.becomes = 'leased' AND p.next <> 'watch' THEN t.wait_mask ELSE p.wait_mask END",
+  pause_requested: "CASE WHEN p.becomes = 'paused' THEN 0 ELSE t.pause_requested END",
+  takeovers: "CASE WHEN p.becomes = 'leased' THEN COALESCE(p.takeovers, t.takeovers) ELSE 0 END",
+  history_bytes: "CASE WHEN p.becomes = 'leased' THEN t.history_bytes ELSE p.history_bytes END",
+  part_no: "p.part_no",
+});
+/**
+ * A refused park leaves the ticket alone; a watch sent again must not move its wake. A finished one is
+ * removed: written too, in the same statement, one of both would silently not happen.
+ */
+export const writesTicketSql = `(p.becomes IN ('waiting', 'queued', 'paused') OR p.becomes = 'leased'
+  AND (p.next = 'watch' OR p.takeovers IS NOT NULL) AND t.part_no < p.part_no)`;
