@@ -1,0 +1,9 @@
+import { mysqlFamily } from "../fixtures.js";
+import { conforms, ifAsked } from "./conforms.js";
+
+// REPEATABLE READ is what this server comes with.
+ifAsked("mariadb", (url) => {
+  conforms("MariaDB", mysqlFamily(url));
+  const readCommitted = mysqlFamily(url, { isolation: "READ COMMITTED" });
+  conforms("MariaDB at READ COMMITTED", readCommitted, ["transactions", "races"]);
+});
