@@ -132,7 +132,7 @@ describe.runIf(asked.includes("sqlite")).each(Object.keys(sqliteDrivers))(
     }
 
     describe.each(["file", "memory"] as const)("%s", (place) => {
-      // That one is the driver of conformance.test.ts.
+      // That one is the driver of conformance/.
       if (name !== "@photostructure/sqlite") {
         conforms(() => sqliteFixture(Handle, place), {
           create: all,

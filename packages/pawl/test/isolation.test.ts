@@ -53,7 +53,7 @@ const stock: Readonly<Record<Kind, string>> = {
   mysql: "REPEATABLE READ",
 };
 
-/** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance.test.ts. */
+/** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance/. */
 const meetings: Readonly<Record<string, RegExp>> = {
   create: /of 20 concurrent/,
   claim: /concurrent/,
@@ -126,7 +126,7 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         expect(await levelsSeen(db, session)).toEqual([...new Set(["READ COMMITTED", level])]);
       }));
 
-    // What a server comes with is what conformance.test.ts runs on.
+    // What a server comes with is what conformance/ runs on.
     if (level !== stock[kind]) {
       test.each(meetingCases)("$name", (each) =>
         each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),

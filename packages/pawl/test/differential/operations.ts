@@ -43,6 +43,7 @@ export type Operation =
       readonly status: InstanceStatusName | null;
       readonly order: Order;
       readonly pageSize: number;
+      readonly pages: number;
     }
   | {
       readonly op: "history";
@@ -50,6 +51,7 @@ export type Operation =
       readonly runNumber: number | null;
       readonly order: Order;
       readonly pageSize: number;
+      readonly pages: number;
     }
   | { readonly op: "nextDueInMs"; readonly lanes: readonly number[] };
 
@@ -214,7 +216,7 @@ const part: Arbitrary<PartOf> = fc.oneof(
           n: fc.integer({ min: 1, max: 3 }),
         }),
       ),
-      consumed: seldom(fc.record({ number: fc.nat(5), ord })),
+      consumed: few(fc.record({ number: fc.nat(5), ord }), 2),
       spawns: seldom(item),
       deliveries: seldom(fc.record({ target: pick, runNumber: fc.constantFrom(1, 1, 2), event })),
       outbox: seldom(fc.nat(9)),
@@ -233,7 +235,7 @@ const claims = fc.record({
   op: is("claim"),
   runner: pick,
   lanes: fc.oneof(few(pick, 4), fc.constant([0, 1, 2, 3])),
-  limit: fc.nat(5),
+  limit: fc.constantFrom(0, 1, 1, 2, 3, 5),
   reservedForNew: fc.nat(2),
 });
 
@@ -294,6 +296,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
       status: fc.option(fc.constantFrom(...instanceStatusNames), { freq: 3 }),
       order,
       pageSize: fc.integer({ min: 1, max: 3 }),
+      pages: fc.integer({ min: 1, max: 3 }),
     }),
   },
   {
@@ -304,6 +307,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
       runNumber: fc.option(fc.integer({ min: 1, max: 3 }), { freq: 3 }),
       order,
       pageSize: fc.integer({ min: 1, max: 3 }),
+      pages: fc.integer({ min: 1, max: 3 }),
     }),
   },
   { weight: 4, arbitrary: fc.record({ op: is("nextDueInMs"), lanes }) },

@@ -293,44 +293,51 @@ export class Play {
     this.#controls.set(JSON.stringify(target), control);
   }
 
-  async #list({ workflow: n, status, order, pageSize }: Operation & { op: "list" }): Promise<void> {
-    const workflow = pick(this.#workflows, n) as string;
+  async #list(operation: Operation & { op: "list" }): Promise<void> {
+    const { status, order, pageSize, pages } = operation;
+    const workflow = pick(this.#workflows, operation.workflow) as string;
     const query = { workflow, order, ...(status === null ? {} : { status }) };
-    await this.#page("list", query, (store, from) => store.list({ ...query, pageSize, ...from }));
+    await this.#read("list", query, pages, (store, from) =>
+      store.list({ ...query, pageSize, ...from }),
+    );
   }
 
   async #history(operation: Operation & { op: "history" }): Promise<void> {
-    const { order, pageSize, runNumber } = operation;
+    const { order, pageSize, pages, runNumber } = operation;
     const target = this.#target(operation.target);
     const current = (await this.#model.get(target))?.runNumber ?? 1;
     // Whether there is a history of a run that never was is not specified.
     const query = { order, ...(runNumber === null || runNumber > current ? {} : { runNumber }) };
     // A restart changes which run a query without a number means.
     const about = { ...query, target, current };
-    await this.#page("history", about, (store, from) =>
+    await this.#read("history", about, pages, (store, from) =>
       store.history(target, { ...query, pageSize, ...from }),
     );
   }
 
-  /** The next page of the query, if an earlier one left a cursor: whatever happened in between. */
-  async #page<P extends { cursor?: string } | null>(
+  /** Some pages, from where an earlier read of the same query stopped, whatever happened since. */
+  async #read<P extends { cursor?: string } | null>(
     verb: string,
     query: object,
+    pages: number,
     read: (store: Store, from: { cursor?: string }) => Promise<P>,
   ): Promise<void> {
     const key = `${verb} ${JSON.stringify(query)}`;
-    const page = await this.#lockstep.ask(
-      key,
-      async (store, { cursors }) => {
-        const cursor = cursors.get(key);
-        const answer = await read(store, cursor === undefined ? {} : { cursor });
-        if (answer?.cursor === undefined) cursors.delete(key);
-        else cursors.set(key, answer.cursor);
-        return answer;
-      },
-      (answer) => answer && { ...answer, cursor: answer.cursor !== undefined },
-    );
-    if (page?.cursor !== undefined) this.#reached(`${verb} has another page`);
+    for (let n = 0; n < pages; n++) {
+      const page = await this.#lockstep.ask(
+        key,
+        async (store, { cursors }) => {
+          const cursor = cursors.get(key);
+          const answer = await read(store, cursor === undefined ? {} : { cursor });
+          if (answer?.cursor === undefined) cursors.delete(key);
+          else cursors.set(key, answer.cursor);
+          return answer;
+        },
+        (answer) => answer && { ...answer, cursor: answer.cursor !== undefined },
+      );
+      if (page?.cursor === undefined) return;
+      this.#reached(`${verb} has another page`);
+    }
   }
 
   // Runners ---------------------------------------------------------------------------------------------------------
