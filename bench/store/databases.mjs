@@ -211,9 +211,7 @@ async function postgresWorld(pool, url) {
   const schema = freshName();
   const store = /** @type {Store} */ (postgresStore(pool, { schema }));
   await store.migrate();
-  const client = new pg.Client(
-    /** @type {pg.ClientConfig} */ ({ connectionString: url, pipeline: true }),
-  );
+  const client = new pg.Client({ connectionString: url, pipeline: true });
   await client.connect();
   return {
     store,
