@@ -29,6 +29,7 @@ export function postgresStore(
       pool,
       options.connections ?? 2,
       (error) => dialect.classify(error) === "disconnected",
+      webRuntime.clock,
     ),
     runtime: webRuntime,
     clock: options.clock,

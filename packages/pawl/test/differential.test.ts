@@ -12,7 +12,7 @@ import { mysqlFamily, postgres, sqliteFile } from "./fixtures.js";
 // The same random sequence of operations on a model and on all databases: the same answers, the same tables.
 // Longer: PAWL_DIFF_RUNS=2000. A failure says how to play it again.
 
-const DEFAULT_RUNS = 40;
+const DEFAULT_RUNS = 30;
 /** To simplify a failure takes longer than to find one. Who says how many runs has the time. */
 const DEFAULT_LIMIT_MS = 240_000;
 const { PAWL_DIFF_RUNS: runs, PAWL_DIFF_SEED: seed, PAWL_DIFF_PATH: path } = process.env;

@@ -2,25 +2,13 @@ import { WorkflowError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
 import { NotMigratedError } from "../store/errors.js";
-import type { DbTime } from "../store/records.js";
 import type { ClaimAnswer, ClaimRequest, Part, PartAnswer, Store } from "../store/store.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver, Lane } from "./driver.js";
 import { migrateScript } from "./migrate.js";
-import { int, Raced, Sql, type Verb } from "./sql.js";
-import type { Row, Script } from "./statement.js";
-import { claimVerb, type LowWater } from "./verbs/claim.js";
-import { commitVerb } from "./verbs/commit/index.js";
-import { controlVerb } from "./verbs/control.js";
-import { createVerb, createWithinVerb } from "./verbs/create.js";
-import { eventReader } from "./verbs/event-rows.js";
-import { moveInboxVerb, postEventVerb, sendEventVerb } from "./verbs/events.js";
-import { historyVerb } from "./verbs/history.js";
-import { getVerb, listVerb } from "./verbs/list.js";
-import { adoptVerb, loadVerb } from "./verbs/load.js";
-import { nextDueVerb } from "./verbs/next-due.js";
-import { pollVerb } from "./verbs/poll.js";
-import { runnerVerbs } from "./verbs/runners.js";
+import { Raced, Sql, type Verb } from "./sql.js";
+import type { LowWater } from "./verbs/claim.js";
+import { sqlVerbs } from "./verbs/index.js";
 
 const FIRST_BACKOFF_MS = 10;
 const MAX_BACKOFF_MS = 1_000;
@@ -51,33 +39,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   const { dialect, driver, runtime } = options;
   const sql = new Sql(dialect, options.clock);
   const newId = idMaker(runtime);
-  const events = eventReader(sql);
-  const runners = runnerVerbs(sql);
-  const verbs = {
-    create: createVerb(sql),
-    createWithin: createWithinVerb(sql),
-    sendEvent: sendEventVerb(sql),
-    postEvent: postEventVerb(sql),
-    moveInbox: moveInboxVerb(sql),
-    control: controlVerb(sql),
-    claim: claimVerb(sql),
-    adopt: adoptVerb(sql),
-    load: loadVerb(sql),
-    commit: commitVerb(sql, events, newId),
-    poll: pollVerb(sql, events),
-    nextDue: nextDueVerb(sql),
-    get: getVerb(sql),
-    list: listVerb(sql),
-    history: historyVerb(sql),
-  };
-  const now: Verb<[], DbTime> = {
-    transaction: false,
-    *script(): Script<DbTime> {
-      const [row] = yield readNow.with();
-      return int(row as Row, "now");
-    },
-  };
-  const readNow = sql.prepare("now", "SELECT :now AS now");
+  const verbs = sqlVerbs(sql, newId);
 
   /** Runs a verb, again and again while the database is busy or away. Every verb may be sent twice. */
   async function run<Args extends readonly unknown[], T>(
@@ -206,7 +168,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     migrate: () =>
       run("request", { transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
     close: () => driver.close(),
-    now: () => run("request", now),
+    now: () => run("request", verbs.now),
 
     create: async (instances, { tx, lease } = {}) => {
       if (instances.length === 0) return [];
@@ -224,10 +186,10 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       run("request", verbs.control, "terminate", target, operationId),
     restart: (target, operationId) => run("request", verbs.control, "restart", target, operationId),
 
-    register: (runner, leaseMs) => run("engine", runners.register, runner, leaseMs),
-    heartbeat: (runner, leaseMs) => run("engine", runners.heartbeat, runner, leaseMs),
-    declareDead: () => run("engine", runners.declareDead),
-    retire: (runner) => run("engine", runners.retire, runner),
+    register: (runner, leaseMs) => run("engine", verbs.register, runner, leaseMs),
+    heartbeat: (runner, leaseMs) => run("engine", verbs.heartbeat, runner, leaseMs),
+    declareDead: () => run("engine", verbs.declareDead),
+    retire: (runner) => run("engine", verbs.retire, runner),
 
     claim,
     adopt: async (runner, iids) =>

@@ -1,4 +1,5 @@
 import { WorkflowError } from "../../model/errors.js";
+import type { Clock } from "../../model/seams.js";
 import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
 import { Lanes, type Connection } from "./lanes.js";
@@ -43,7 +44,12 @@ const MIGRATION_TIMEOUT_MS = 3_600_000;
 /**
  * Plans are made once for each connection and kept. One made while a table was empty turned a commit
  * into 64 s at a million rows, so everything but an index lookup is switched off here.
+ *
+ * That is not enough: in a table that was analysed while it was empty every index costs the same, and the plan may
+ * walk along the wrong one. So a plan lives for a second at most; making all of them anew takes a few milliseconds.
  */
+const PLAN_LIFE_MS = 1_000;
+
 const settings = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
@@ -55,7 +61,7 @@ const settings = {
   default_transaction_isolation: "read\\ committed",
   lock_timeout: `${LOCK_TIMEOUT_MS}ms`,
 };
-const startupOptions = Object.entries(settings)
+export const startupOptions = Object.entries(settings)
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(" ");
 
@@ -65,6 +71,8 @@ type PgConnection = Connection & {
   readonly client: PgClient;
   /** False behind a pooler, where neither settings nor prepared statements stay with us. */
   readonly direct: boolean;
+  /** By the process's clock: when its plans began to be made. */
+  plannedAt: number;
 };
 
 /**
@@ -76,12 +84,14 @@ export function postgresDriver(
   pool: PgPool,
   connections: number,
   isDisconnect: (error: unknown) => boolean,
+  clock: Clock,
 ): Driver<PgTransaction> {
   surviveIdleErrors(pool);
   const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (connection) => {
+        if (connection.direct) forgetOldPlans(connection, clock.now());
         try {
           return transaction || !connection.direct
             ? await inTransaction(connection, script())
@@ -102,6 +112,13 @@ export function postgresDriver(
     },
     close: async () => lanes.close(),
   };
+}
+
+/** Not awaited: it travels with the next statement. */
+function forgetOldPlans(connection: PgConnection, now: number): void {
+  if (Math.abs(now - connection.plannedAt) < PLAN_LIFE_MS) return;
+  connection.plannedAt = now;
+  connection.client.query({ text: "DISCARD PLANS" }).catch(() => {});
 }
 
 const surviving = new WeakSet<PgPool>();
@@ -154,6 +171,7 @@ async function open(pool: PgPool, options: string | undefined): Promise<PgConnec
   const connection = {
     client,
     direct: false,
+    plannedAt: 0,
     broken: false,
     close: () => void client.end().catch(() => {}),
   };

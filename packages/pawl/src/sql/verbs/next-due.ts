@@ -14,7 +14,7 @@ export function nextDueVerb(sql: Sql): NextDue {
   const read = sql.prepare(
     "next.due",
     `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now,
-       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r JOIN ${ticket} AS t ON t.owner = r.id
+       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${ticket} AS t ON t.owner = r.id
          WHERE r.dead = 1 AND t.queue = l.queue AND t.handler = l.handler) THEN 1 ELSE 0 END AS orphaned
      FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
   );

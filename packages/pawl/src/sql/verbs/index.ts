@@ -1,0 +1,38 @@
+import type { Sql } from "../sql.js";
+import { claimVerb } from "./claim.js";
+import { commitVerb } from "./commit/index.js";
+import { controlVerb } from "./control.js";
+import { createVerb, createWithinVerb } from "./create.js";
+import { eventReader } from "./event-rows.js";
+import { moveInboxVerb, postEventVerb, sendEventVerb } from "./events.js";
+import { historyVerb } from "./history.js";
+import { getVerb, listVerb } from "./list.js";
+import { adoptVerb, loadVerb } from "./load.js";
+import { nextDueVerb } from "./next-due.js";
+import { nowVerb } from "./now.js";
+import { pollVerb } from "./poll.js";
+import { runnerVerbs } from "./runners.js";
+
+/** Every operation of the store, its statements written once. */
+export function sqlVerbs(sql: Sql, newInboxId: () => string) {
+  const events = eventReader(sql);
+  return {
+    now: nowVerb(sql),
+    create: createVerb(sql),
+    createWithin: createWithinVerb(sql),
+    sendEvent: sendEventVerb(sql),
+    postEvent: postEventVerb(sql),
+    moveInbox: moveInboxVerb(sql),
+    control: controlVerb(sql),
+    ...runnerVerbs(sql),
+    claim: claimVerb(sql),
+    adopt: adoptVerb(sql),
+    load: loadVerb(sql),
+    commit: commitVerb(sql, events, newInboxId),
+    poll: pollVerb(sql, events),
+    nextDue: nextDueVerb(sql),
+    get: getVerb(sql),
+    list: listVerb(sql),
+    history: historyVerb(sql),
+  };
+}

@@ -1,0 +1,277 @@
+import { randomBytes } from "node:crypto";
+import { DatabaseSync } from "@photostructure/sqlite";
+import mysql from "mysql2/promise";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mysqlStore } from "pawl/mysql";
+import { sqliteStore } from "pawl/sqlite";
+import type { Dialect } from "../src/sql/dialect.js";
+import { mysqlDialect } from "../src/sql/dialects/mysql.js";
+import { postgresDialect } from "../src/sql/dialects/postgres.js";
+import { sqliteDialect } from "../src/sql/dialects/sqlite.js";
+import { webRuntime } from "../src/runtime.js";
+import { postgresDriver, startupOptions } from "../src/sql/drivers/postgres.js";
+import { Sql } from "../src/sql/sql.js";
+import type { Statement } from "../src/sql/statement.js";
+import { sqlStore } from "../src/sql/store.js";
+import { sqlVerbs } from "../src/sql/verbs/index.js";
+import type { Store } from "../src/store/store.js";
+
+/** Enough that reading all of a table shows, in a plan and on the clock. */
+const PARKED = 50_000;
+
+/** Tables that grow; `runner` and `meta` stay small, and the inbox is read from its start, up to a limit. */
+const growing = ["instance", "past_run", "ticket", "step", "attempt", "event"];
+/** Those that the tests fill. */
+const filled = ["instance", "ticket", "step", "event"];
+
+/** Every statement that runs often, as the store would write it. */
+function statementsOf(dialect: Dialect): Statement[] {
+  const sql = new Sql(dialect, undefined);
+  const verbs = sqlVerbs(sql, () => "");
+  // Its text depends on the number of lanes, so it is written when first needed.
+  const lanes = ["a", "b"].map((handler) => ({ queue: "default", handler }));
+  const claim = verbs.claim.script({ runner: "r", lanes, limit: 10, reservedForNew: 1 }, new Map());
+  claim.next();
+  claim.next([{ id: "r", dead: 0, now: 1 }]);
+  const all = sql.statements.filter(({ name }) => name !== null);
+  return [...new Map(all.map((statement) => [statement.name, statement])).values()];
+}
+
+const asked = (process.env["PAWL_TEST_STORES"] ?? "sqlite,postgres,mariadb,mysql")
+  .split(",")
+  .map((word) => word.trim());
+
+function urlOf(store: string): string {
+  const url = process.env[`PAWL_TEST_${store.toUpperCase()}_URL`];
+  if (!url) throw new Error(`PAWL_TEST_${store.toUpperCase()}_URL names no server`);
+  return url;
+}
+
+const unique = (): string => `plans_${randomBytes(4).toString("hex")}`;
+
+describe.runIf(asked.includes("sqlite"))("on SQLite", () => {
+  const handle = new DatabaseSync(":memory:");
+  const dialect = sqliteDialect("pawl_");
+  beforeAll(() => sqliteStore(handle).migrate());
+  afterAll(() => handle.close());
+
+  for (const statement of statementsOf(dialect)) {
+    test(`${statement.name} looks rows up`, () => {
+      const plan = handle.prepare(`EXPLAIN QUERY PLAN ${statement.text}`).all() as {
+        detail: string;
+      }[];
+      const aliases = aliasesOf(statement.text, "pawl_");
+      const scans = plan
+        .map(({ detail }) => detail.split(" "))
+        .filter(([how, what]) => how === "SCAN" && aliases.has(what ?? ""));
+      expect(scans).toEqual([]);
+    });
+  }
+});
+
+describe.runIf(asked.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked runs`, () => {
+  const schema = unique();
+  const dialect = postgresDialect(schema);
+  let now = 1_000;
+  let pool: pg.Pool;
+  let store: Store;
+  let engine: pg.Client;
+  const whileEmpty = new Map<string, number>();
+
+  beforeAll(async () => {
+    pool = new pg.Pool({ connectionString: urlOf("postgres"), max: 2 });
+    store = sqlStore({
+      dialect,
+      driver: postgresDriver(pool, 1, () => false, { now: () => now }),
+      runtime: webRuntime,
+    });
+    await store.migrate();
+    // The trap: statistics that say "empty", and plans made by them.
+    for (const table of growing) await pool.query(`ANALYZE ${schema}.${table}`);
+    for (const [name, act] of Object.entries(hot)) whileEmpty.set(name, await quickest(act));
+    await parkOnPostgres(pool, schema);
+    engine = new pg.Client({ connectionString: urlOf("postgres"), options: startupOptions });
+    await engine.connect();
+  });
+  afterAll(async () => {
+    await engine.end();
+    await store.close();
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`);
+    await pool.end();
+  });
+
+  /** What the engine does all the time, on a run that is not there: only the looking costs. */
+  const hot: Record<string, () => Promise<unknown>> = {
+    get: () => store.get({ workflow: "a", id: "none" }),
+    sendEvent: () =>
+      store.sendEvent({ workflow: "a", id: "none" }, { eventId: "e", type: "t", payload: null }),
+    poll: () => store.poll([{ iid: "none", runNumber: 1, claimNumber: 1, seenEvents: 0 }]),
+    load: () => store.load([{ iid: "none", runNumber: 1, historyBytes: 0, takenOver: false }]),
+    heartbeat: () => store.heartbeat("none", 1_000),
+    claim: () =>
+      store.claim({
+        runner: "none",
+        lanes: [{ queue: "default", handler: "a" }],
+        limit: 10,
+        reservedForNew: 1,
+      }),
+  };
+
+  for (const name of Object.keys(hot)) {
+    test(`${name} is as quick as it was when the tables were empty`, async () => {
+      now += 2_000; // plans live for a second
+      const act = hot[name] as () => Promise<unknown>;
+      await act();
+      const ratio = (await quickest(act)) / (whileEmpty.get(name) ?? 0);
+      // Reading all of a table is more than a hundred times slower; a busy machine is not.
+      expect(ratio).toBeLessThan(20);
+    });
+  }
+
+  for (const statement of statementsOf(dialect)) {
+    test(`${statement.name} looks rows up`, async () => {
+      expect(readsAll(await generalPlan(engine, statement))).toEqual([]);
+    });
+  }
+
+  /** The plan for any parameters, as a prepared statement keeps it. */
+  async function generalPlan(client: pg.Client, statement: Statement): Promise<string[]> {
+    const name = unique();
+    const params = new Set(statement.text.match(/\$\d+/g)).size;
+    await client.query(`PREPARE ${name} AS ${statement.text}`);
+    const nulls =
+      params === 0 ? "" : `(${Array.from({ length: params }, () => "NULL").join(", ")})`;
+    const { rows } = await client.query<{ "QUERY PLAN": string }>(
+      `EXPLAIN EXECUTE ${name}${nulls}`,
+    );
+    return rows.map((row) => row["QUERY PLAN"]);
+  }
+
+  /** Sequential scans, and index scans without a condition. */
+  function readsAll(plan: readonly string[]): string[] {
+    const reads = new RegExp(`(Seq|Index|Index Only) Scan\\b.* on (${filled.join("|")})\\b`);
+    return plan.filter((line, n) => {
+      if (!reads.test(line)) return false;
+      return line.includes("Seq Scan") || !/Index Cond/.test(plan[n + 1] ?? "");
+    });
+  }
+});
+
+async function quickest(act: () => Promise<unknown>): Promise<number> {
+  let best = Infinity;
+  for (let i = 0; i < 20; i++) {
+    const start = performance.now();
+    await act();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}
+
+async function parkOnPostgres(pool: pg.Pool, schema: string): Promise<void> {
+  const numbers = `generate_series(1, ${PARKED}) AS n`;
+  await pool.query(
+    `INSERT INTO ${schema}.instance (iid, workflow, id, queue, run_no, status, created_at)
+     SELECT 'p' || n, 'a', 'p' || n, 'default', 1, 'live', n FROM ${numbers}`,
+  );
+  await pool.query(
+    `INSERT INTO ${schema}.ticket (tid, queue, handler, class, due_at, state, run_no, claim_no)
+     SELECT 'p' || n, 'default', 'a', 0, 9000000000000 + n, 'waiting', 1, 1 FROM ${numbers}`,
+  );
+  await pool.query(
+    `INSERT INTO ${schema}.step (iid, run_no, ord, called_after, claim_no, part_no, name, count, type, status, attempts, started_at)
+     SELECT 'p' || n, 1, 1, 0, 1, 1, 'step', 1, 'do', 'completed', 1, n FROM ${numbers}`,
+  );
+  await pool.query(
+    `INSERT INTO ${schema}.event (iid, run_no, number, event_id, kind, type, created_at)
+     SELECT 'p' || n, 1, 1, 'e', 'event', 'paid', n FROM ${numbers}`,
+  );
+}
+
+for (const server of ["mariadb", "mysql"] as const) {
+  describe.runIf(asked.includes(server))(`on ${server}, with ${PARKED} parked runs`, () => {
+    const tablePrefix = `${unique()}_`;
+    const dialect = mysqlDialect(tablePrefix);
+    let pool: mysql.Pool;
+    beforeAll(async () => {
+      pool = mysql.createPool({ uri: urlOf(server), connectionLimit: 4 });
+      const store = mysqlStore(pool, { tablePrefix });
+      await store.migrate();
+      await store.close();
+      await park(pool, tablePrefix);
+    }, 120_000);
+    afterAll(async () => {
+      const [tables] = await pool.query<mysql.RowDataPacket[]>(
+        `SHOW TABLES LIKE '${tablePrefix}%'`,
+      );
+      for (const row of tables) await pool.query(`DROP TABLE \`${String(Object.values(row)[0])}\``);
+      await pool.end();
+    });
+
+    for (const statement of statementsOf(dialect)) {
+      test(`${statement.name} looks rows up`, async () => {
+        const values = argumentsOf(statement.text);
+        const explain = server === "mysql" ? "EXPLAIN FORMAT=TRADITIONAL" : "EXPLAIN";
+        const [plan] = await pool.query<mysql.RowDataPacket[]>(
+          `${explain} ${statement.text}`,
+          values,
+        );
+        const aliases = aliasesOf(statement.text, tablePrefix);
+        const scans = plan.filter(
+          ({ table, type, select_type: kind }) =>
+            kind !== "INSERT" &&
+            ["ALL", "index"].includes(String(type)) &&
+            aliases.has(String(table)),
+        );
+        expect(scans.map(({ table, type, key }) => ({ table, type, key }))).toEqual([]);
+      });
+    }
+  });
+}
+
+/** The names under which a statement's plan shows the tables that grow. */
+function aliasesOf(text: string, tablePrefix: string): Set<string> {
+  const found = new Set<string>();
+  for (const table of filled) {
+    const name = `${tablePrefix}${table}`;
+    for (const match of text.matchAll(new RegExp(`\\b${name}\\b\`?(?: AS (\\w+))?`, "g"))) {
+      found.add(match[1] ?? name);
+    }
+  }
+  return found;
+}
+
+/** A document for each row set, a number for a limit, and elsewhere what is both a key and a number. */
+function argumentsOf(text: string): unknown[] {
+  const pieces = text.split("?").slice(0, -1);
+  return pieces.map((before) => {
+    if (before.endsWith("JSON_TABLE(")) return '[["x"]]';
+    return before.endsWith("LIMIT ") ? 1 : "1";
+  });
+}
+
+async function park(pool: mysql.Pool, tablePrefix: string): Promise<void> {
+  const connection = await pool.getConnection();
+  const digits =
+    "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+  const numbers = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n
+    FROM ${digits} a, ${digits} b, ${digits} c, ${digits} e, ${digits} f) AS numbers WHERE n < ${PARKED}`;
+  await connection.query(
+    `INSERT INTO \`${tablePrefix}instance\` (iid, workflow, id, queue, run_no, status, created_at)
+     SELECT CONCAT('p', n), 'a', CONCAT('p', n), 'default', 1, 'live', n FROM ${numbers}`,
+  );
+  await connection.query(
+    `INSERT INTO \`${tablePrefix}ticket\` (tid, queue, handler, class, due_at, state, run_no, claim_no)
+     SELECT CONCAT('p', n), 'default', 'a', 0, 9000000000000 + n, 'waiting', 1, 1 FROM ${numbers}`,
+  );
+  await connection.query(
+    `INSERT INTO \`${tablePrefix}step\` (iid, run_no, ord, called_after, claim_no, part_no, name, count, type, status, attempts, started_at)
+     SELECT CONCAT('p', n), 1, 1, 0, 1, 1, 'step', 1, 'do', 'completed', 1, n FROM ${numbers}`,
+  );
+  await connection.query(
+    `INSERT INTO \`${tablePrefix}event\` (iid, run_no, number, event_id, kind, type, created_at)
+     SELECT CONCAT('p', n), 1, 1, 'e', 'event', 'paid', n FROM ${numbers}`,
+  );
+  for (const table of growing) await connection.query(`ANALYZE TABLE \`${tablePrefix}${table}\``);
+  connection.release();
+}
