@@ -8,13 +8,14 @@ export type NextDue = Verb<[lanes: readonly Lane[]], number | null>;
 export function nextDueVerb(sql: Sql): NextDue {
   const ticket = sql.table("ticket");
   const first = (klass: number): string =>
-    `(SELECT t.due_at FROM ${ticket} AS t
+    `(SELECT t.due_at FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_due")}
       WHERE t.queue = l.queue AND t.handler = l.handler AND t.class = ${klass} AND t.due_at IS NOT NULL
       ORDER BY t.due_at LIMIT 1)`;
   const read = sql.prepare(
     "next.due",
     `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now,
-       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${ticket} AS t ON t.owner = r.id
+       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
+           ON t.owner = r.id
          WHERE r.dead = 1 AND t.queue = l.queue AND t.handler = l.handler) THEN 1 ELSE 0 END AS orphaned
      FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
   );
