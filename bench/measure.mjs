@@ -16,6 +16,12 @@ export function figure(samples) {
   return { median, min: at(0), max: at(sorted.length - 1), samples: [...samples] };
 }
 
+/** @param {readonly number[]} list */
+export const median = (list) => figure(list).median;
+
+/** @param {readonly number[]} list */
+export const sum = (list) => list.reduce((total, value) => total + value, 0);
+
 /** @param {() => Promise<unknown>} work */
 export async function timed(work) {
   const start = performance.now();
@@ -24,24 +30,40 @@ export async function timed(work) {
 }
 
 /**
- * Runs every contestant once per round, each round starting with another one, so that what disturbs the
- * machine disturbs all of them alike. A first round warms up and does not count.
- * @param {number} count
- * @param {Record<string, () => Promise<number>>} contestants
+ * A round is made of slices of some milliseconds, which the contestants run in turn: what disturbs the machine
+ * disturbs all of them alike. A first round warms up and does not count.
+ * @param {{ rounds: number, slices: number }} size
+ * @param {Record<string, () => Promise<number>>} contestants each answers how many ms its slice took
+ * @param {(ms: readonly number[]) => number} sample of one round, from its slices
  * @returns {Promise<Record<string, Figure>>}
  */
-export async function rounds(count, contestants) {
+export async function compare({ rounds, slices }, contestants, sample) {
   const names = Object.keys(contestants);
   /** @type {Record<string, number[]>} */
   const samples = Object.fromEntries(names.map((name) => [name, []]));
-  for (let round = 0; round <= count; round++) {
-    const shift = round % names.length;
-    for (const name of [...names.slice(shift), ...names.slice(0, shift)]) {
-      const sample = await contestants[name]?.();
-      if (round > 0 && sample !== undefined) samples[name]?.push(sample);
+  for (let round = 0; round <= rounds; round++) {
+    /** @type {Record<string, number[]>} */
+    const times = Object.fromEntries(names.map((name) => [name, []]));
+    for (let slice = 0; slice < slices; slice++) {
+      // Each starts as often as it comes second: what one leaves behind (a cache, a flush) hits all alike.
+      const shift = slice % names.length;
+      for (const name of [...names.slice(shift), ...names.slice(0, shift)]) {
+        times[name]?.push((await contestants[name]?.()) ?? Number.NaN);
+      }
     }
+    if (round > 0) for (const name of names) samples[name]?.push(sample(times[name] ?? []));
   }
   return Object.fromEntries(names.map((name) => [name, figure(samples[name] ?? [])]));
+}
+
+/**
+ * Round by round, so that a slow minute is slow for both.
+ * @param {Figure | undefined} a
+ * @param {Figure | undefined} b
+ * @returns {Figure}
+ */
+export function ratio(a, b) {
+  return figure((a?.samples ?? []).map((sample, n) => sample / (b?.samples[n] ?? Number.NaN)));
 }
 
 /** @param {number} value */
@@ -50,8 +72,9 @@ export function short(value) {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** @param {Figure} given */
-export const spread = ({ median, min, max }) => `${short(median)} [${short(min)}..${short(max)}]`;
+/** @param {Figure | undefined} given */
+export const spread = (given) =>
+  given === undefined ? "" : `${short(given.median)} [${short(given.min)}..${short(given.max)}]`;
 
 /**
  * @param {readonly string[]} head

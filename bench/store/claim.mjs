@@ -1,93 +1,97 @@
 // @ts-check
 // Claims of 100 tickets: in tables with nothing else, beside a million parked instances, and under an old
 // snapshot that keeps every dead index entry in place.
-import { figure, rounds, timed } from "../measure.mjs";
+import { compare, figure, median, ratio, sum, timed } from "../measure.mjs";
 import { aPart, aRunner, claim, commitAll, someInstances } from "./runs.mjs";
 
 /**
+ * @typedef {object} ClaimFigure
+ * @property {import("../measure.mjs").Figure} ms the median claim of each round
+ * @property {number} mean ms over all claims: the rare ones that look at everything are in it
+ * @property {number} ratio to a claim with nothing else in the tables
+ *
  * @typedef {object} ClaimResult
  * @property {number} parked
  * @property {number} churned claims and parks under the snapshot
- * @property {Record<string, import("../measure.mjs").Figure>} ms of one claim of 100
- * @property {Record<string, import("../measure.mjs").Figure>} meanMs
- * @property {number} parkedRatio
- * @property {number} snapshotRatio
+ * @property {ClaimFigure} empty
+ * @property {ClaimFigure} besideParked
+ * @property {ClaimFigure} underSnapshot
  */
 
 const LIMIT = 100;
-const DUE = 2_000;
+/** Due tickets that are claimed and parked in turn. */
+const DUE = 10_000;
+const SLICES = 40;
 
 /**
  * @param {import("./databases.mjs").Database} database
- * @param {{ rounds: number, share: number, progress: (line: string) => void }} options
+ * @param {import("./index.mjs").Options} options
  * @returns {Promise<ClaimResult>}
  */
-export async function benchClaim(database, { rounds: count, share, progress }) {
+export async function benchClaim(database, { rounds, share, progress }) {
   const parked = Math.round(1_000_000 * share);
   const churned = Math.round(100_000 * share);
-  const perSample = 40;
-  const empty = await database.world();
-  const full = await database.world();
-  const old = await database.world();
-  /** @type {Record<string, number[]>} */
-  const means = {};
+  const size = { rounds, slices: SLICES };
+  const worlds = [await database.world(), await database.world(), await database.world()];
+  const [none, full, old] = /** @type {[World, World, World]} */ (worlds);
   try {
     progress(`claim: loading ${parked.toLocaleString("en-US")} parked instances`);
     await full.park(parked);
-    const worlds = { empty, parked: full, snapshot: old };
-    /** @type {Record<string, () => Promise<number>>} */
-    const samplers = {};
-    for (const [name, world] of Object.entries(worlds)) {
-      const cycle = await cycler(world.store);
-      means[name] = [];
-      samplers[name] = async () => {
-        /** @type {number[]} */
-        const times = [];
-        for (let n = 0; n < perSample; n++) times.push(await cycle());
-        means[name]?.push(times.reduce((sum, ms) => sum + ms, 0) / times.length);
-        return figure(times).median;
-      };
-    }
-    const { snapshot = never, ...quiet } = samplers;
-    progress("claim: empty and parked");
-    const first = await rounds(count, quiet);
+    const empty = await cycler(none.store);
+    const besideParked = await cycler(full.store);
+    const underSnapshot = await cycler(old.store);
 
+    progress("claim: with nothing else, and beside them");
+    const before = await compare(
+      size,
+      { empty: empty.cycle, besideParked: besideParked.cycle },
+      median,
+    );
     progress(`claim: ${churned.toLocaleString("en-US")} claims and parks under an old snapshot`);
     const letGo = await old.holdSnapshot();
-    const churn = await cycler(old.store);
-    for (let n = 0; n < churned; n += LIMIT) await churn();
-    const { snapshot: held } = await rounds(count, { snapshot });
+    for (let n = 0; n < churned; n += LIMIT) await underSnapshot.cycle();
+    underSnapshot.times.length = 0;
+    const during = await compare(size, { underSnapshot: underSnapshot.cycle }, median);
     await letGo();
-    // Again, for the drift of the machine in between.
-    const { empty: again } = await rounds(count, { empty: quiet["empty"] ?? never });
+    // Not in turn with the others: the snapshot would hold up their clean-up too. Before and after it instead.
+    const after = await compare(size, { empty: empty.cycle }, median);
+    const baseline = figure([...samplesOf(before["empty"]), ...samplesOf(after["empty"])]);
 
-    if (!first["empty"] || !first["parked"] || !held || !again) throw new Error("no sample");
-    const baseline = figure([...first["empty"].samples, ...again.samples]);
     return {
       parked,
       churned,
-      ms: { empty: baseline, parked: first["parked"], snapshot: held },
-      meanMs: Object.fromEntries(
-        Object.entries(means).map(([name, samples]) => [name, figure(samples)]),
-      ),
-      parkedRatio: first["parked"].median / first["empty"].median,
-      snapshotRatio: held.median / baseline.median,
+      empty: { ms: baseline, mean: empty.mean(), ratio: 1 },
+      besideParked: {
+        ms: figure(samplesOf(before["besideParked"])),
+        mean: besideParked.mean(),
+        ratio: ratio(before["besideParked"], before["empty"]).median,
+      },
+      underSnapshot: {
+        ms: figure(samplesOf(during["underSnapshot"])),
+        mean: underSnapshot.mean(),
+        ratio: median(samplesOf(during["underSnapshot"])) / baseline.median,
+      },
     };
   } finally {
-    for (const world of [empty, full, old]) await world.close();
+    for (const world of worlds) await world.close();
   }
 }
 
-const never = () => Promise.reject(new Error("no contestant"));
+/** @typedef {import("./databases.mjs").World} World */
+
+/** @param {import("../measure.mjs").Figure | undefined} given */
+const samplesOf = (given) => given?.samples ?? [];
 
 /**
- * Claims 100 due tickets and gives them back, due again; answers how long the claim took.
+ * `cycle` claims 100 due tickets and parks them, due again; it answers how long the claim took.
  * @param {import("./databases.mjs").Store} store
  */
 async function cycler(store) {
   const runner = await aRunner(store);
-  for (let n = 0; n < DUE; n += 100) await store.create(someInstances(100));
-  return async () => {
+  for (let n = 0; n < DUE; n += LIMIT) await store.create(someInstances(LIMIT));
+  /** @type {number[]} */
+  const times = [];
+  const cycle = async () => {
     /** @type {import("./runs.mjs").Claimed[]} */
     let claimed = [];
     const ms = await timed(async () => (claimed = await claim(store, runner, LIMIT)));
@@ -98,6 +102,8 @@ async function cycler(store) {
         aPart(run, 1, { kind: "park", waitMask: 4, wake: { inMs: 0 }, historyBytes: 300 }),
       ),
     );
+    times.push(ms);
     return ms;
   };
+  return { cycle, times, mean: () => sum(times) / times.length };
 }

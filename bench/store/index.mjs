@@ -1,5 +1,5 @@
 // @ts-check
-// npm run bench -- store [--store sqlite,postgres,mariadb,mysql] [--only commit,claim,verbs] [--quick]
+// npm run bench -- store [--store sqlite,postgres,mariadb,mysql] [--only commit,claim,verbs] [--batch 200] [--quick]
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, loadavg, totalmem } from "node:os";
 import path from "node:path";
@@ -13,6 +13,12 @@ import { mysqlFamily, postgres, sqlite } from "./databases.mjs";
 import { benchVerbs } from "./verbs.mjs";
 
 /**
+ * @typedef {object} Options
+ * @property {number} rounds
+ * @property {number} share of the work
+ * @property {readonly number[]} batches sizes to commit; all if none is given
+ * @property {(line: string) => void} progress
+ *
  * @typedef {object} Result
  * @property {string} title
  * @property {string} version
@@ -32,12 +38,15 @@ export async function benchStore(args) {
     options: {
       store: { type: "string", default: STORES.join(",") },
       only: { type: "string", default: PARTS.join(",") },
+      batch: { type: "string", default: "" },
       quick: { type: "boolean", default: false },
     },
   });
   const stores = chosen("--store", values.store, STORES);
   const parts = chosen("--only", values.only, PARTS);
   const size = values.quick ? { rounds: 3, share: 0.1 } : { rounds: 5, share: 1 };
+
+  const batches = values.batch.split(",").filter(Boolean).map(Number);
 
   const loadBefore = loadavg()[0] ?? 0;
   const servers = await startServers({ stores });
@@ -47,7 +56,7 @@ export async function benchStore(args) {
     for (const store of stores) {
       const database = await open(store, servers.urls);
       const progress = (/** @type {string} */ line) => console.error(`${database.title}: ${line}`);
-      const options = { ...size, progress };
+      const options = { ...size, batches, progress };
       try {
         const { title, version, settings } = database;
         /** @type {Result} */
@@ -122,45 +131,36 @@ function report(results, machine, size) {
       spread(store),
       short((1000 * batch) / store.median),
       bestRaw,
-      raw[bestRaw] === undefined ? "" : spread(raw[bestRaw]),
-      ratio.median.toFixed(2),
+      spread(raw[bestRaw]),
+      spread(ratio),
     ]),
   );
   if (commits.length > 0) {
     const head = ["", "batch", "store, rows/s", "ms", "best raw insert", "raw, rows/s", "ratio"];
     sections.push(`Fenced commit of step rows\n\n${table(head, commits)}`);
   }
-  const claims = results.flatMap(({ title, claim }) =>
-    claim === undefined
-      ? []
-      : ["empty", "parked", "snapshot"].map((name) => {
-          const ms = claim.ms[name];
-          const mean = claim.meanMs[name];
-          const ratio =
-            name === "parked" ? claim.parkedRatio : name === "snapshot" ? claim.snapshotRatio : 1;
-          const what = {
-            empty: "nothing else in the tables",
-            parked: `beside ${claim.parked.toLocaleString("en-US")} parked`,
-            snapshot: `old snapshot, ${claim.churned.toLocaleString("en-US")} claims under it`,
-          }[name];
-          return [
-            title,
-            what ?? "",
-            ms === undefined ? "" : spread(ms),
-            mean === undefined ? "" : short(mean.median),
-            ratio.toFixed(2),
-          ];
-        }),
-  );
+  const claims = results.flatMap(({ title, claim }) => {
+    if (claim === undefined) return [];
+    const { empty, besideParked, underSnapshot, parked, churned } = claim;
+    const row = (/** @type {string} */ what, /** @type {typeof empty} */ { ms, mean, ratio }) => [
+      title,
+      what,
+      spread(ms),
+      short(mean),
+      ratio.toFixed(2),
+    ];
+    return [
+      row("nothing else in the tables", empty),
+      row(`beside ${parked.toLocaleString("en-US")} parked`, besideParked),
+      row(`old snapshot, ${churned.toLocaleString("en-US")} claims under it`, underSnapshot),
+    ];
+  });
   if (claims.length > 0) {
     sections.push(`Claim of 100 tickets\n\n${table(["", "", "ms", "mean ms", "ratio"], claims)}`);
   }
   const names = [...new Set(results.flatMap(({ verbs = {} }) => Object.keys(verbs)))];
   if (names.length > 0) {
-    const rows = names.map((name) => [
-      name,
-      ...results.map(({ verbs }) => (verbs?.[name] === undefined ? "" : spread(verbs[name]))),
-    ]);
+    const rows = names.map((name) => [name, ...results.map(({ verbs }) => spread(verbs?.[name]))]);
     sections.push(`One call, ms\n\n${table(["", ...results.map(({ title }) => title)], rows)}`);
   }
   return `${sections.join("\n\n")}\n`;

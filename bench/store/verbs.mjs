@@ -1,14 +1,16 @@
 // @ts-check
 // What one call of the other verbs takes.
-import { figure, rounds, timed } from "../measure.mjs";
+import { compare, median, timed } from "../measure.mjs";
 import { LEASE_MS, aPart, anInstance, commitAll, leased, someInstances } from "./runs.mjs";
+
+const SLICES = 200;
 
 /**
  * @param {import("./databases.mjs").Database} database
- * @param {{ rounds: number, share: number, progress: (line: string) => void }} options
+ * @param {import("./index.mjs").Options} options
  * @returns {Promise<Record<string, import("../measure.mjs").Figure>>} ms of one call
  */
-export async function benchVerbs(database, { rounds: count, share, progress }) {
+export async function benchVerbs(database, { rounds, share, progress }) {
   progress("create, sendEvent, heartbeat");
   const world = await database.world();
   const { store } = world;
@@ -23,16 +25,6 @@ export async function benchVerbs(database, { rounds: count, share, progress }) {
     );
     let events = 0;
     const event = () => ({ eventId: `event-${(events += 1)}`, type: "paid", payload: '{"n":1}' });
-    /**
-     * @param {number} times
-     * @param {() => Promise<unknown>} work
-     */
-    const each = (times, work) => async () => {
-      /** @type {number[]} */
-      const samples = [];
-      for (let n = 0; n < Math.max(10, times * share); n++) samples.push(await timed(work));
-      return figure(samples).median;
-    };
     /** @param {readonly import("./runs.mjs").Claimed[]} targets */
     const sendTo = (targets) => async () => {
       const target = targets[events % targets.length];
@@ -40,13 +32,18 @@ export async function benchVerbs(database, { rounds: count, share, progress }) {
       const answer = await store.sendEvent({ workflow: target.workflow, id: target.id }, event());
       if (answer.kind !== "accepted") throw new Error(`the event was ${answer.kind}`);
     };
-    return await rounds(count, {
-      "create 1": each(300, () => store.create([anInstance()])),
-      "create 100": each(40, () => store.create(someInstances(100))),
-      "sendEvent, parked run": each(300, sendTo(waiting)),
-      "sendEvent, leased run": each(300, sendTo(runs)),
-      "heartbeat, 200 owned": each(100, () => store.heartbeat(runner, LEASE_MS)),
-    });
+    const calls = {
+      "create 1": () => store.create([anInstance()]),
+      "create 100": () => store.create(someInstances(100)),
+      "sendEvent, parked run": sendTo(waiting),
+      "sendEvent, leased run": sendTo(runs),
+      "heartbeat, 200 owned": () => store.heartbeat(runner, LEASE_MS),
+    };
+    return await compare(
+      { rounds, slices: Math.ceil(SLICES * share) },
+      Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, () => timed(call)])),
+      median,
+    );
   } finally {
     await world.close();
   }
