@@ -1,3 +1,40 @@
+export type {
+  Bindings,
+  CreateOptions,
+  InstanceStatus,
+  InstanceTypes,
+  ResultOptions,
+  SentEvent,
+  TxOptions,
+  Workflow,
+  WorkflowInstance,
+} from "./authoring/bindings.js";
+export {
+  defineWorkflow,
+  type WorkflowDefinition,
+  type WorkflowTools,
+} from "./authoring/define-workflow.js";
+export { WorkflowEntrypoint, type WorkflowEvent } from "./authoring/entrypoint.js";
+export type { OnDivergence, RepeatedStepNames, WorkflowsOptions } from "./authoring/options.js";
+export type { Register, RegisteredBindings, RegisteredEnv } from "./authoring/register.js";
+export {
+  defineRegistry,
+  type ClassEntry,
+  type Registry,
+  type WorkflowClass,
+} from "./authoring/registry.js";
+export type { EventSchemas, Schema } from "./authoring/schema.js";
+export type {
+  EffectiveStepConfig,
+  StepContext,
+  WaitForEventOptions,
+  WorkflowBackoff,
+  WorkflowJitter,
+  WorkflowRetries,
+  WorkflowStep,
+  WorkflowStepConfig,
+  WorkflowStepEvent,
+} from "./authoring/step.js";
 export {
   DuplicateStepError,
   InstanceTerminatedError,
@@ -22,3 +59,4 @@ export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js"
 export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
+export type { Logger } from "./model/logger.js";

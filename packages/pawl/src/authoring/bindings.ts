@@ -1,0 +1,106 @@
+import type { Signal } from "../model/abort.js";
+import type { WorkflowDuration } from "../model/duration.js";
+import type { ErrorDescription } from "../model/error-codec.js";
+import type { InstanceStatusName } from "../model/status.js";
+import type { EnvOf, EventsOf, OutputOf, ParamsOf } from "./registry.js";
+import type { EventSchemas, SchemaInput } from "./schema.js";
+
+/** The bindings of a registry: one `Workflow` per key. `Tx` is the transaction handle of the store. */
+export type Bindings<Registry, Tx = never> = {
+  readonly [Key in keyof Registry]: Workflow<
+    ParamsOf<Registry[Key]>,
+    InstanceTypesOf<Registry[Key]>,
+    Tx
+  >;
+};
+
+/** What of a workflow's types its instances know. */
+export interface InstanceTypes {
+  readonly output: unknown;
+  readonly events: unknown;
+}
+
+/** An interface because its members are computed when used: a class may create its own kind inside `run`. */
+export interface InstanceTypesOf<Entry> {
+  readonly output: OutputOf<Entry>;
+  readonly events: EventsOf<Entry>;
+}
+
+/** Starts and finds the instances of one workflow. */
+export interface Workflow<
+  Params = unknown,
+  Types extends InstanceTypes = InstanceTypes,
+  Tx = never,
+> {
+  /** Answers when the instance is stored; it never waits for the workflow's code. */
+  create(...given: CreateArguments<Params, Tx>): Promise<WorkflowInstance<Types, Tx>>;
+  /** Idempotent: ids that exist are skipped, and left out of the answer. */
+  createBatch(
+    batch: readonly (CreateOptions<Params> & { readonly id: string })[],
+    options?: TxOptions<Tx>,
+  ): Promise<WorkflowInstance<Types, Tx>[]>;
+  /** Throws `INSTANCE_NOT_FOUND` if there is none. */
+  get(id: string): Promise<WorkflowInstance<Types, Tx>>;
+}
+
+export type TxOptions<Tx> = {
+  /** The open transaction in which to write. Call `pawl.wake()` after the commit. */
+  readonly tx?: Tx | undefined;
+};
+
+export type CreateOptions<Params = unknown> = {
+  /** Letters, digits, "_" and "-". One is made if there is none. */
+  readonly id?: string | undefined;
+} & (undefined extends Params
+  ? { readonly params?: Params | undefined }
+  : { readonly params: Params });
+
+export type CreateArguments<Params, Tx> = undefined extends Params
+  ? [options?: CreateOptions<Params>, more?: TxOptions<Tx>]
+  : [options: CreateOptions<Params>, more?: TxOptions<Tx>];
+
+export interface WorkflowInstance<Types extends InstanceTypes = InstanceTypes, Tx = never> {
+  readonly id: string;
+  status(): Promise<InstanceStatus<Types["output"]>>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  terminate(): Promise<void>;
+  restart(): Promise<void>;
+  /** Kept until the run waits for its type. */
+  sendEvent(event: SentEvent<Types["events"]>, options?: TxOptions<Tx>): Promise<void>;
+  /** Waits for the end: the output, or the instance's error, thrown. */
+  result(options?: ResultOptions): Promise<Types["output"]>;
+}
+
+export type InstanceStatus<Output = unknown> = {
+  readonly status: InstanceStatusName;
+  readonly error?: ErrorDescription;
+  readonly output?: Output;
+};
+
+export type ResultOptions = {
+  /** Throws `ResultTimeoutError` after that long. Without it, `result` waits for ever. */
+  readonly timeout?: WorkflowDuration | undefined;
+  readonly signal?: Signal | undefined;
+};
+
+/** What `sendEvent` takes: one of the declared events if there are any, else anything. */
+export type SentEvent<Events = unknown> = Events extends EventSchemas
+  ? { [Type in keyof Events & string]: EventOfType<Type, SchemaInput<Events[Type]>> }[keyof Events &
+      string]
+  : EventOfType<string, unknown>;
+
+type EventOfType<Type extends string, Payload> = {
+  readonly type: Type;
+  /** The same id again changes nothing. */
+  readonly id?: string | undefined;
+} & (undefined extends Payload
+  ? { readonly payload?: Payload | undefined }
+  : { readonly payload: Payload });
+
+/** What all the workflows of a registry together want of `env`; unknown if none declares one. */
+export type EnvOfRegistry<Registry> = {
+  [Key in keyof Registry]: (env: EnvOf<Registry[Key]>) => void;
+}[keyof Registry] extends (env: infer Env) => void
+  ? Env
+  : never;

@@ -1,0 +1,57 @@
+import type { WorkflowEntry } from "../authoring/entry.js";
+import type { Signal } from "../model/abort.js";
+import type { Codec } from "../model/codec.js";
+import type { Limits } from "../model/limits.js";
+import type { Runtime } from "../model/seams.js";
+import type { DbTime, Target } from "../store/records.js";
+import type { Store } from "../store/store.js";
+
+/** All that instances need of the rest. */
+export type InstancesContext<Tx> = {
+  readonly store: Store<Tx>;
+  /** By workflow name. */
+  readonly entries: ReadonlyMap<string, WorkflowEntry>;
+  readonly codec: Codec;
+  readonly limits: Limits;
+  readonly runtime: Runtime;
+  readonly hints: RunnerHints;
+};
+
+/** What instances tell the runners of this process. Hints may get lost: nothing is decided by them. */
+export interface RunnerHints {
+  /** Room for `count` new runs here and now (eager start), or null. */
+  reserve(count: number): Reservation | null;
+  /** Work became due: look soon. */
+  wake(): void;
+  /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
+  poke(owner: string, target: Target): void;
+  /** Resolves when that run may have finished here, at the latest after `ms` or when the signal fires. */
+  finished(target: Target, ms: number, signal?: Signal): Promise<void>;
+}
+
+/** Every reserved place is either started or released. */
+export interface Reservation {
+  /** Whom to lease the new runs to. */
+  readonly runner: string;
+  started(runs: readonly StartedInstance[]): void;
+  release(count: number): void;
+}
+
+/** A run that was born leased: its first turn needs no claim and no read. */
+export type StartedInstance = {
+  readonly iid: string;
+  readonly workflow: string;
+  readonly id: string;
+  readonly params: string | null;
+  readonly createdAt: DbTime;
+};
+
+/** Set for bindings inside a run. */
+export interface ParentRun {
+  /** Resolves when all that the code has seen is durable. */
+  barrier(): Promise<void>;
+  /** Of the next child: where it comes from, and a default id derived from that. */
+  nextOrigin(): ChildOrigin;
+}
+
+export type ChildOrigin = { readonly origin: string; readonly id: string };

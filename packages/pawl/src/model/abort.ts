@@ -1,0 +1,19 @@
+declare global {
+  // Merges with the AbortSignal of the user's own types: DOM, Node or Workers, of which the domain knows none.
+  interface AbortSignal {}
+}
+
+/** The runtime's own `AbortSignal`. */
+export type Signal = AbortSignal;
+
+/** What Pawl uses of it. */
+export interface SignalMembers {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
+export function membersOf(signal: Signal): SignalMembers {
+  return signal as SignalMembers;
+}
