@@ -398,7 +398,10 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       const failing = sqlStore({
         dialect,
         driver: mysqlDriver(pool, 1, () => false),
-        runtime: { ...webRuntime, scheduler: { sleep: async () => {} } },
+        runtime: {
+          ...webRuntime,
+          scheduler: { ...webRuntime.scheduler, sleep: async () => {} },
+        },
       });
       scope.defer(() => failing.close());
       fault.fail(Infinity, databaseError({ errno: 1205 }));
