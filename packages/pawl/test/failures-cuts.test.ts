@@ -230,6 +230,18 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: (store, runs) => Promise.all(runs.map((run) => seen(store, run))),
     hears: () => "now, or as an owned ticket at the next heartbeat",
   }),
+  reopen: scenario({
+    prepare: async (store) => waiting(store, workflow()),
+    // What a broken line left locked is passed over.
+    act: (store, run, direct) =>
+      until(async () => {
+        const { iid, runNumber, claimNumber, runner } = run;
+        await store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+        const beat = await direct.heartbeat(runner, leaseMs);
+        return beat.kind === "ok" && beat.owned.length === 1;
+      }, "reopened"),
+    observe: seen,
+  }),
   "commit that continues": commits({ kind: "continue" }),
   "commit that watches": commits(watch(["paid"], { inMs: 700 })),
   "commit that parks": commits(parkFor(["paid"], { inMs: 700 })),

@@ -194,6 +194,8 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     claim,
     adopt: async (runner, iids) =>
       iids.length === 0 ? [] : run("engine", verbs.adopt, runner, iids),
+    reopen: async (runner, runs) =>
+      runs.length === 0 ? [] : run("engine", verbs.reopen, runner, runs),
     load: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.load, runs)),
     commit: async (parts) => {
       if (new Set(parts.map((part) => part.iid)).size < parts.length) {

@@ -34,6 +34,7 @@ import type {
   PartAnswer,
   PollAnswer,
   PollRequest,
+  ReopenRequest,
   SendEventAnswer,
   StepWrite,
   Store,
@@ -383,6 +384,25 @@ export class ModelStore implements Store<object> {
     return this.#live()
       .filter(({ iid, run }) => iids.includes(iid) && run.owner === runner)
       .map((instance) => this.#claimed(instance));
+  }
+
+  async reopen(id: string, requests: readonly ReopenRequest[]): Promise<Claimed[]> {
+    const runner = this.#alive(id);
+    if (runner === undefined) return [];
+    const isAsked = ({ iid, claimNumber, run }: Instance): boolean =>
+      requests.some(
+        (request) =>
+          request.iid === iid &&
+          request.runNumber === run.runNumber &&
+          request.claimNumber === claimNumber,
+      );
+    return this.#live()
+      .filter(({ run }) => run.status === "waiting" || run.status === "queued")
+      .filter(isAsked)
+      .map((instance) => {
+        this.#lease(instance, runner);
+        return { ...this.#claimed(instance), params: null };
+      });
   }
 
   #claimed({ iid, workflow, id, claimNumber, createdAt, params, run }: Instance): Claimed {

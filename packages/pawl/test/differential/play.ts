@@ -154,6 +154,8 @@ export class Play {
         );
       case "adopt":
         return this.#adopt(pick(this.#runners, operation.runner), operation.targets);
+      case "reopen":
+        return this.#reopen(pick(this.#runners, operation.runner), operation.turns);
       case "load": {
         const { takenOver } = operation;
         const turns = unique(
@@ -410,6 +412,23 @@ export class Play {
     for (const claimed of adopted) {
       this.#hold(claimed, claimed.eventCount);
       this.#reached("adopted");
+    }
+  }
+
+  /** Mostly of what was parked; the others must not be in the answer. */
+  async #reopen(runner: Runner | undefined, numbers: readonly number[]): Promise<void> {
+    if (runner === undefined) return;
+    const parked = this.#turns.filter(({ state }) => state === "parked");
+    const runs = numbers.flatMap((n) => {
+      const turn = (n % 4 === 0 ? undefined : pick(parked, n)) ?? pick(this.#turns, n);
+      if (turn === undefined) return [];
+      const { iid, runNumber, claimNumber } = turn.claimed;
+      return [{ iid, runNumber, claimNumber }];
+    });
+    const answer = await this.#ask("reopen", runner.id, runs, (given) => given.toSorted(byIid));
+    for (const claimed of answer) {
+      this.#hold(claimed, claimed.eventCount);
+      this.#reached("reopened");
     }
   }
 
