@@ -54,9 +54,12 @@ export interface Store<Tx = unknown> {
   pause(target: Target): Promise<ControlAnswer>;
   /** Paused → queued and due now; a pending pause is cancelled; otherwise no effect. */
   resume(target: Target): Promise<ControlAnswer>;
-  /** Ends the run and removes its ticket. `operationId` makes a resend succeed instead of being refused. */
+  /**
+   * Ends the run and removes its ticket. An operation id is carried out once, whatever was asked in between:
+   * sent again it succeeds and changes nothing.
+   */
   terminate(target: Target, operationId: string): Promise<ControlAnswer>;
-  /** Replaces the run by a new one, due now; the old one stays readable. A resend applies once. */
+  /** Replaces the run by a new one, due now; the old one stays readable. */
   restart(target: Target, operationId: string): Promise<ControlAnswer>;
 
   /** A runner's row must exist before it claims. An id is used once: a retired or dead one never returns. */

@@ -84,7 +84,8 @@ type Instance = {
   readonly createdAt: DbTime;
   /** The fence. */
   claimNumber: number;
-  lastOperation: string | null;
+  /** Every terminate and restart that was carried out. */
+  readonly operations: Set<string>;
   run: Run;
   /** What restarts replaced, newest first. */
   readonly pastRuns: Run[];
@@ -166,7 +167,7 @@ export class ModelStore implements Store<object> {
       origin: origin ?? null,
       createdAt,
       claimNumber: 0,
-      lastOperation: null,
+      operations: new Set(),
       run: newRun(1, createdAt),
       pastRuns: [],
     };
@@ -258,12 +259,12 @@ export class ModelStore implements Store<object> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
     const { owner, status } = instance.run;
-    const isResend = operationId !== null && operationId === instance.lastOperation;
+    const isResend = operationId !== null && instance.operations.has(operationId);
     if (isResend) return { kind: "ok", status, owner };
     const outcome = transition(status, command);
     if ("refused" in outcome) return { kind: "terminal", status };
     if (outcome.state !== status || command === "restart") carryOut(instance, outcome.state);
-    instance.lastOperation = operationId ?? instance.lastOperation;
+    if (operationId !== null) instance.operations.add(operationId);
     return { kind: "ok", status: outcome.state, owner };
   }
 

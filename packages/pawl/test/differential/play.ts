@@ -64,7 +64,7 @@ export class Play {
   readonly #targets: (Target & { readonly iid: string })[] = [];
   readonly #runners: Runner[] = [];
   readonly #turns: Turn[] = [];
-  readonly #controls = new Map<string, Control>();
+  readonly #controls: Control[] = [];
   #made = 0;
   /** A run may have become due in the past: a claim that trusts its low-water mark may put it off for a moment. */
   #dueInThePast = false;
@@ -199,8 +199,7 @@ export class Play {
           operationId: `operation ${this.#made}`,
         });
       case "control again": {
-        // The last one: a caller sends again before it asks for something else.
-        const control = pick([...this.#controls.values()], operation.which);
+        const control = pick(this.#controls, operation.which);
         if (control !== undefined) await this.#control(control);
         return;
       }
@@ -292,7 +291,7 @@ export class Play {
     const { command, target, operationId } = control;
     const answer = await this.#ask(command, target, operationId);
     this.#reached(`${command} → ${answer.kind}`);
-    this.#controls.set(JSON.stringify(target), control);
+    if (!this.#controls.includes(control)) this.#controls.push(control);
   }
 
   async #list(operation: Operation & { op: "list" }): Promise<void> {
