@@ -103,7 +103,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       wake_at: maybe(time),
       /** When the run's owner last looked; later events are later than this. */
       seen_at: zero(time),
-      /** The last part that wrote this row, within the claim. */
+      /** The last part of this claim that had to do with this row: it, and those before it, have had their say. */
       part_no: zero(int),
       takeovers: zero(int),
       history_bytes: zero(big),

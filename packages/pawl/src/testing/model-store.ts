@@ -68,7 +68,7 @@ type Run = {
   wakeAt: DbTime | null;
   /** When its owner last looked. Never goes back. */
   seenAt: DbTime;
-  /** The last part of this claim that wrote the ticket. */
+  /** The last part of this claim that was about the ticket. */
   partNumber: number;
   takeovers: number;
   historyBytes: number;
@@ -471,8 +471,8 @@ export class ModelStore implements Store<object> {
   #next(run: Run, { next, partNumber, takeovers, seenEvents }: Part): PartAnswer {
     const now = this.#clock.now();
     const isNewer = partNumber > run.partNumber;
-    if (takeovers !== undefined && isNewer) {
-      run.takeovers = takeovers;
+    if (isNewer && takeovers !== undefined) run.takeovers = takeovers;
+    if (isNewer && (takeovers !== undefined || next.kind !== "continue")) {
       run.partNumber = partNumber;
     }
     switch (next.kind) {
@@ -482,13 +482,14 @@ export class ModelStore implements Store<object> {
         if (!isNewer) break;
         run.waitMask = next.waitMask;
         run.wakeAt = wakeAt(next.wake, now);
-        run.partNumber = partNumber;
         break;
       case "park":
+        if (!isNewer) break; // it was refused before
         if (run.events.length > seenEvents && !pauseRequested(run)) break;
         giveUp(run, "park", wakeAt(next.wake, now), next.waitMask, next.historyBytes);
         break;
       case "release":
+        if (!isNewer) break;
         giveUp(run, "release", now + next.inMs, 0, next.historyBytes);
         break;
       case "complete":

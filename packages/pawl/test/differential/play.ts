@@ -491,12 +491,8 @@ export class Play {
     const turn = pick(this.#turns, of.turn);
     const last = turn?.sent.at(-1);
     if (turn === undefined || last === undefined) return undefined;
-    const earlier = turn.sent.at(-1 - of.back);
-    // A runner sends a part again before it sends the next one. Earlier ones that do not end
-    // a turn, as a slow network may deliver them, must still not undo anything.
-    const harmless = earlier?.next.kind === "continue" || earlier?.next.kind === "watch";
-    const part = earlier !== undefined && (turn.state !== "leased" || harmless) ? earlier : last;
-    return { turn, part, again: true };
+    // A runner sends a part again before it sends the next one, but a slow network may deliver it after that.
+    return { turn, part: turn.sent.at(-1 - of.back) ?? last, again: true };
   }
 
   #newPart(turn: Turn, of: Extract<PartOf, { kind: "new" }>): Part {
