@@ -1,0 +1,89 @@
+import type {
+  CreateOptions,
+  InstanceTypes,
+  TxOptions,
+  Workflow,
+  WorkflowInstance,
+} from "../authoring/bindings.js";
+import { WorkflowError } from "../model/errors.js";
+import { idMaker } from "../model/ids.js";
+import { validInstanceId } from "../model/names.js";
+import { quote } from "../model/quote.js";
+import { insert, name, type Wanted } from "./create.js";
+import { Instance, type InstanceScope } from "./instance.js";
+import type { InstancesContext, ParentRun } from "./ports.js";
+import { instanceNotFound, validBatch, validObject } from "./requests.js";
+
+/** One `Workflow` per binding key; with a parent, for the code of that run. */
+export function makeBindings<Tx>(
+  context: InstancesContext<Tx>,
+  parent?: ParentRun,
+): Readonly<Record<string, Workflow<unknown, InstanceTypes, Tx>>> {
+  const newId = idMaker(context.runtime);
+  return Object.freeze(
+    Object.fromEntries(
+      Array.from(context.entries.values(), (entry) => [
+        entry.binding,
+        new Binding({ context, entry, parent, newId }),
+      ]),
+    ),
+  );
+}
+
+class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
+  readonly #scope: InstanceScope<Tx>;
+
+  constructor(scope: InstanceScope<Tx>) {
+    this.#scope = scope;
+  }
+
+  async create(
+    options: CreateOptions = {},
+    more: TxOptions<Tx> = {},
+  ): Promise<WorkflowInstance<InstanceTypes, Tx>> {
+    const { tx } = validObject("options of create", more);
+    const wanted = this.#name(validObject("what create takes", options));
+    const [isOurs] = await this.#insert([wanted], tx);
+    if (isOurs === true) return new Instance(this.#scope, wanted.id);
+    throw new WorkflowError(
+      "INSTANCE_ID_ALREADY_EXISTS",
+      `workflow ${quote(this.#scope.entry.name)} has an instance ${quote(wanted.id)} already`,
+    );
+  }
+
+  async createBatch(
+    batch: readonly (CreateOptions & { readonly id: string })[],
+    options: TxOptions<Tx> = {},
+  ): Promise<WorkflowInstance<InstanceTypes, Tx>[]> {
+    const { limits } = this.#scope.context;
+    const { tx } = validObject("options of createBatch", options);
+    const byId = new Map<string, CreateOptions>();
+    for (const item of validBatch(batch, limits)) {
+      const id = validInstanceId(item.id, limits);
+      if (!byId.has(id)) byId.set(id, item);
+    }
+    const wanted = Array.from(byId.values(), (item) => this.#name(item));
+    if (wanted.length === 0) return [];
+    const areOurs = await this.#insert(wanted, tx);
+    return wanted.filter((_, i) => areOurs[i]).map(({ id }) => new Instance(this.#scope, id));
+  }
+
+  async get(id: string): Promise<WorkflowInstance<InstanceTypes, Tx>> {
+    const { context, entry, parent } = this.#scope;
+    const target = { workflow: entry.name, id: validInstanceId(id, context.limits) };
+    await parent?.barrier();
+    if ((await context.store.get(target)) === null) throw instanceNotFound(target);
+    return new Instance(this.#scope, id);
+  }
+
+  #name(options: CreateOptions): Wanted {
+    const { context, parent, newId } = this.#scope;
+    return name(options, context, parent, newId);
+  }
+
+  async #insert(wanted: readonly Wanted[], tx: Tx | undefined): Promise<boolean[]> {
+    const { context, entry, parent, newId } = this.#scope;
+    await parent?.barrier();
+    return insert(context, entry, wanted, newId, tx);
+  }
+}

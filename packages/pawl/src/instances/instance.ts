@@ -1,0 +1,121 @@
+import type {
+  InstanceStatus,
+  InstanceTypes,
+  ResultOptions,
+  SentEvent,
+  TxOptions,
+  WorkflowInstance,
+} from "../authoring/bindings.js";
+import type { WorkflowEntry } from "../authoring/entry.js";
+import { WorkflowError } from "../model/errors.js";
+import { validEventId, validEventType } from "../model/names.js";
+import { quote } from "../model/quote.js";
+import type { InstanceStatusName } from "../model/status.js";
+import type { Target } from "../store/records.js";
+import type { ControlAnswer } from "../store/store.js";
+import type { InstancesContext, ParentRun } from "./ports.js";
+import { instanceNotFound, validObject } from "./requests.js";
+import { awaitResult } from "./result.js";
+import { statusOf } from "./status.js";
+import { encodePayload } from "./values.js";
+
+/** What all instances of one workflow share. */
+export type InstanceScope<Tx> = {
+  readonly context: InstancesContext<Tx>;
+  readonly entry: WorkflowEntry;
+  readonly parent: ParentRun | undefined;
+  readonly newId: () => string;
+};
+
+/** A handle: it holds the id and reads everything else when asked. */
+export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
+  readonly id: string;
+  readonly #scope: InstanceScope<Tx>;
+
+  constructor(scope: InstanceScope<Tx>, id: string) {
+    this.#scope = scope;
+    this.id = id;
+  }
+
+  async status(): Promise<InstanceStatus> {
+    const { store, codec } = await this.#ready();
+    const record = await store.get(this.#target);
+    if (record === null) throw instanceNotFound(this.#target);
+    return statusOf(record, codec);
+  }
+
+  async pause(): Promise<void> {
+    const { store } = await this.#ready();
+    this.#follow(await store.pause(this.#target));
+  }
+
+  async resume(): Promise<void> {
+    const { store, hints } = await this.#ready();
+    this.#follow(await store.resume(this.#target));
+    hints.wake();
+  }
+
+  async terminate(): Promise<void> {
+    const { store } = await this.#ready();
+    this.#follow(await store.terminate(this.#target, this.#scope.newId()));
+  }
+
+  async restart(): Promise<void> {
+    const { store, hints } = await this.#ready();
+    this.#follow(await store.restart(this.#target, this.#scope.newId()));
+    hints.wake();
+  }
+
+  async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {
+    const { context, entry, newId } = this.#scope;
+    const { tx } = validObject("options of sendEvent", options);
+    const { type, id, payload } = validObject("an event", event);
+    validEventType(type, context.limits);
+    const eventId = id === undefined ? newId() : validEventId(id, context.limits);
+    const { store, hints } = await this.#ready();
+    const text = await encodePayload(context, entry, { type, payload });
+
+    const sent = { eventId, type, payload: text };
+    const answer = await store.sendEvent(this.#target, sent, tx === undefined ? {} : { tx });
+    switch (answer.kind) {
+      case "accepted":
+        // In a transaction nothing has happened yet: the caller wakes after the commit.
+        if (tx === undefined) {
+          if (answer.woken) hints.wake();
+          if (answer.owner !== null) hints.poke(answer.owner, this.#target);
+        }
+        return;
+      case "duplicate":
+        return;
+      case "notFound":
+        throw instanceNotFound(this.#target);
+      case "terminal":
+        throw terminal(this.#target, answer.status);
+    }
+  }
+
+  async result(options: ResultOptions = {}): Promise<unknown> {
+    validObject("options of result", options);
+    return awaitResult(await this.#ready(), this.#target, options);
+  }
+
+  get #target(): Target {
+    return { workflow: this.#scope.entry.name, id: this.id };
+  }
+
+  /** Nothing leaves a run before what led to it is durable. */
+  async #ready(): Promise<InstancesContext<Tx>> {
+    await this.#scope.parent?.barrier();
+    return this.#scope.context;
+  }
+
+  #follow(answer: ControlAnswer): void {
+    if (answer.kind === "notFound") throw instanceNotFound(this.#target);
+    if (answer.kind === "terminal") throw terminal(this.#target, answer.status);
+    if (answer.owner !== null) this.#scope.context.hints.poke(answer.owner, this.#target);
+  }
+}
+
+function terminal({ id }: Target, status: InstanceStatusName): WorkflowError {
+  return new WorkflowError("INSTANCE_TERMINAL", `instance ${quote(id)} has ended: ${status}`);
+}

@@ -1,0 +1,74 @@
+import type { ResultOptions } from "../authoring/bindings.js";
+import { membersOf, type Signal } from "../model/abort.js";
+import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
+import { decodeError } from "../model/error-codec.js";
+import { InstanceTerminatedError, ResultTimeoutError } from "../model/errors.js";
+import { quote } from "../model/quote.js";
+import type { InstanceRecord, Target } from "../store/records.js";
+import type { InstancesContext } from "./ports.js";
+import { instanceNotFound, invalidRequest } from "./requests.js";
+import { decodeStored } from "./values.js";
+
+const FIRST_WAIT_MS = 25;
+const LONGEST_WAIT_MS = 2_000;
+
+type Waiting = Pick<InstancesContext<never>, "codec" | "hints" | "runtime"> & {
+  readonly store: Pick<InstancesContext<never>["store"], "get">;
+};
+
+/** Looks until the current run has ended; after a restart, that is the new one. */
+export async function awaitResult(
+  context: Waiting,
+  target: Target,
+  { timeout, signal }: ResultOptions,
+): Promise<unknown> {
+  const { store, hints, runtime } = context;
+  const endsAt = runtime.clock.now() + timeoutMs(timeout);
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    throwIfAborted(signal);
+    const record = await store.get(target);
+    if (record === null) throw instanceNotFound(target);
+    const outcome = outcomeOf(record, context);
+    if (outcome !== undefined) return outcome.value;
+    const leftMs = endsAt - runtime.clock.now();
+    if (leftMs <= 0) {
+      throw new ResultTimeoutError(
+        `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
+      );
+    }
+    throwIfAborted(signal);
+    await hints.finished(target, Math.min(waitMs, leftMs), signal);
+  }
+}
+
+/** Undefined while the run goes on. */
+function outcomeOf(
+  { id, status, output, error }: InstanceRecord,
+  { codec }: Waiting,
+): { readonly value: unknown } | undefined {
+  switch (status) {
+    case "complete":
+      return { value: decodeStored(codec, output) };
+    case "errored":
+      throw error === null ? new Error(`instance ${quote(id)} errored`) : decodeError(error);
+    case "terminated":
+      throw new InstanceTerminatedError(`instance ${quote(id)} was terminated`);
+    default:
+      return undefined;
+  }
+}
+
+function timeoutMs(given: WorkflowDuration | undefined): number {
+  if (given === undefined) return Number.POSITIVE_INFINITY;
+  try {
+    return parseDurationMs(given, { field: "timeout", maxMs: Number.POSITIVE_INFINITY });
+  } catch (error) {
+    throw invalidRequest((error as Error).message, { cause: error });
+  }
+}
+
+function throwIfAborted(signal: Signal | undefined): void {
+  if (signal === undefined) return;
+  const { aborted, reason } = membersOf(signal);
+  if (aborted) throw reason;
+}
