@@ -60,3 +60,7 @@ export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
 export type { Logger } from "./model/logger.js";
+export { createWorkflows, type Workflows } from "./workflows.js";
+export type { History, HistoryEntry, HistoryOptions } from "./instances/history.js";
+export type { InstanceList, ListedInstance, ListOptions } from "./instances/list.js";
+export type { Runner, TickOptions, TickResult } from "./runner/runner.js";

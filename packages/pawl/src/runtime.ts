@@ -63,6 +63,7 @@ export const webRuntime: Runtime = {
   scheduler: {
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after,
+    grace: after,
     macrotask: macrotasks(),
   },
   context: asyncContext(),

@@ -60,6 +60,12 @@ export type EngineTiming = {
   readonly holdMs: number;
 };
 
+export const defaultTiming: EngineTiming = {
+  stallMs: 1_000,
+  reportStuckMs: 60_000,
+  holdMs: 60_000,
+};
+
 /** The runner, as a run sees it. */
 export interface RunHost {
   /** The run has something to commit: ask it for its part. */
@@ -79,6 +85,14 @@ export type TurnEnd = "parked" | "paused" | "finished" | "gone";
 
 /** Bodies that may still start; shared by the turns of one tick. */
 export type StepBudget = { left: number };
+
+/** A part on its way, and what it stands for. */
+type Frozen = {
+  readonly part: Part;
+  readonly steps: readonly Step[];
+  readonly seq: number;
+  readonly calls: number;
+};
 
 type Outcome = { readonly output: string } | { readonly error: string };
 
@@ -122,8 +136,10 @@ export class Run {
   #attemptWrites: AttemptWrite[] = [];
   #consumed: { number: number; ord: number }[] = [];
   #partNumber = 0;
-  #frozen: { readonly part: Part; readonly steps: readonly Step[]; readonly seq: number } | null =
-    null;
+  #frozen: Frozen | null = null;
+  /** Calls that set up a step, ever; and whether one came when the run was parked, or just parking. */
+  #calls = 0;
+  #wantsReopen = false;
   /** The highest settlement that is certainly in the database. */
   #durable: number;
   readonly #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
@@ -213,6 +229,7 @@ export class Run {
   /** The parked run was claimed again by this process: it goes on where it stands. */
   reclaimed(claimed: Claimed, hasUnseenEvents: boolean): void {
     this.#place = "leased";
+    this.#wantsReopen = false;
     this.claimNumber = claimed.claimNumber;
     this.#partNumber = 0;
     this.#pauseRequested = false;
@@ -277,7 +294,7 @@ export class Run {
     const start = async (): Promise<unknown> =>
       this.#entry.start({
         event: {
-          payload: params === null ? undefined : (codec.decode(params) as Readonly<unknown>),
+          payload: (params === null ? undefined : codec.decode(params)) as Readonly<unknown>,
           timestamp: new Date(createdAt),
           instanceId: this.id,
           workflowName: this.workflow,
@@ -324,6 +341,8 @@ export class Run {
 
   #end(outcome: Outcome): void {
     if (this.#outcome !== null || this.#heldUntilMs !== null || this.#place === "gone") return;
+    const steps = this.#journal.uncalled().map(({ name, type }) => ({ name, type }));
+    if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;
     this.#outcome = outcome;
     this.#schedulePass();
   }
@@ -402,6 +421,8 @@ export class Run {
   }
 
   #await(step: Step, begin: (step: Step) => void): void {
+    this.#calls += 1;
+    this.#wantsReopen = this.#place === "parked";
     begin(step);
     if (step.type !== "do") {
       this.#waits.add(step);
@@ -429,14 +450,14 @@ export class Run {
     this.#stuck = null;
     if (this.#place === "gone") return;
     if (this.#place === "parked") {
-      if (this.#ready.size > 0 || this.#dirty.size > 0) this.#host.reopen(this);
+      if (this.#wantsReopen) this.#host.reopen(this);
       return;
     }
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
-      if (this.#endWaits()) return this.#schedulePass();
       this.#charge();
+      if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
     if (this.#frozen === null && this.#hasNews()) this.#host.submit(this);
@@ -466,7 +487,7 @@ export class Run {
 
   /** Replay waits for the code to call what it called before: it may be awaiting something else in between. */
   #wait(): void {
-    this.#stall ??= this.#context.runtime.scheduler.after(this.#context.timing.stallMs, () => {
+    this.#stall ??= this.#context.runtime.scheduler.grace(this.#context.timing.stallMs, () => {
       this.#stall = null;
       const missing = this.#journal.giveUpMissing();
       if (missing.length === 0) return;
@@ -522,14 +543,19 @@ export class Run {
     this.#dirty.add(step);
   }
 
-  /** The dead owner may have begun every step that is ready now: each has used up an attempt. */
+  /**
+   * The dead owner may have begun every step that could start: each has used up an attempt. Not those with a
+   * single one: their rows tell.
+   */
   #charge(): void {
     if (!this.#mustCharge) return;
     this.#mustCharge = false;
-    for (const step of this.#ready) {
+    const isDue = ({ type, wakeAt }: Step): boolean =>
+      type === "do" && wakeAt !== null && wakeAt <= this.#now;
+    for (const step of [...this.#ready, ...[...this.#waits].filter(isDue)]) {
+      if (step.body?.policy.maxAttempts === 1) continue;
       step.attempts += 1;
       step.needsStartRow = true;
-      step.hasStartRow = false;
     }
   }
 
@@ -691,7 +717,7 @@ export class Run {
     if (this.#frozen !== null) return this.#frozen.part;
     const next = this.#next();
     if (next.kind === "release") this.#takeBackStarts();
-    else if (next.kind === "complete" || next.kind === "fail") this.#endCode();
+    else if (this.#outcome !== null) this.#abandonBodies("the run has ended");
     const steps = [...this.#dirty];
     if (steps.length === 0 && this.#attemptWrites.length === 0 && next.kind === "continue") {
       return null;
@@ -719,7 +745,7 @@ export class Run {
     this.#attemptWrites = [];
     this.#consumed = [];
     this.#historyBytes += part.steps.reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#frozen = { part, steps, seq: this.#journal.lastSeq };
+    this.#frozen = { part, steps, seq: this.#journal.lastSeq, calls: this.#calls };
     return part;
   }
 
@@ -731,15 +757,6 @@ export class Run {
       step.needsStartRow = false;
       this.#dirty.add(step);
     }
-  }
-
-  #endCode(): void {
-    this.#abandonBodies("the run has ended");
-    const gone = this.#journal.uncalled();
-    if (gone.length === 0) return;
-    const { workflow, id, runNumber } = this;
-    const steps = gone.map(({ name, type }) => ({ name, type }));
-    this.#context.logger.warn("step.missing", { workflow, id, runNumber, steps });
   }
 
   /** The store's answer to the part. */
@@ -769,8 +786,10 @@ export class Run {
     this.#isDraining = false;
     const end = answer.state === "finished" ? "finished" : isKept ? answer.state : "gone";
     this.#host.ended(this, end);
-    // The code may have called a step while the part was on its way.
-    if (isKept && (this.#ready.size > 0 || this.#dirty.size > 0)) this.#schedulePass();
+    if (end !== "parked" || frozen.calls === this.#calls) return;
+    // The code called a step while the part was on its way.
+    this.#wantsReopen = true;
+    this.#schedulePass();
   }
 
   #releaseBarriers(): void {

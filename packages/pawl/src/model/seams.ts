@@ -20,6 +20,8 @@ export interface Scheduler {
   sleep(ms: number): Promise<void>;
   /** Calls back after at least this long, unless cancelled first. */
   after(ms: number, callback: () => void): Cancel;
+  /** The same in real time, also under a test clock: patience for code that awaits the outside world. */
+  grace(ms: number, callback: () => void): Cancel;
   /** Calls back in a new macrotask: all that the code could do without waiting is done by then. */
   macrotask(callback: () => void): void;
 }
