@@ -591,14 +591,12 @@ export class Run {
   #start(step: Step, body: Body): void {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
-    const attempt: Attempt = new Attempt(
-      step,
-      body,
-      this.#context.runtime,
-      this.id,
-      (outcome: AttemptOutcome) => this.#attemptEnded(attempt, outcome),
+    const attempt = new Attempt(step, body, this.#context.runtime, (ended, outcome) =>
+      this.#attemptEnded(ended, outcome),
     );
+    // Before it begins: what the body does at once must find it running.
     this.#running.set(step, attempt);
+    attempt.begin(this.id);
   }
 
   #attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {
