@@ -145,8 +145,8 @@ export class Run {
   readonly #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
   #historyBytes = 0;
 
-  /** What a takeover still has to do: charge the steps that the dead owner may have begun; tell of progress. */
-  #mustCharge: boolean;
+  /** Taken from a dead owner: how far that had come, and when. */
+  readonly #takenOver: { readonly seq: number; readonly at: DbTime } | null;
   #mustForgive: boolean;
   #pauseRequested = false;
   #isDraining = false;
@@ -154,6 +154,8 @@ export class Run {
   #isGivenBack = false;
   #heldUntilMs: number | null = null;
 
+  /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
+  #isInStride = true;
   #hasReturned = false;
   #outcome: Outcome | null = null;
   #passIsDue = false;
@@ -182,7 +184,8 @@ export class Run {
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     this.#durable = this.#journal.lastSeq;
     this.#historyBytes = (loaded?.steps ?? []).reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#mustCharge = claimed.takeovers > 0;
+    this.#takenOver =
+      claimed.takeovers > 0 ? { seq: this.#journal.lastSeq, at: claimed.now } : null;
     this.#mustForgive = claimed.takeovers > 0;
     this.#children = new Children(this.iid, this.runNumber, {
       currentAttempt: () => this.#currentAttempt(),
@@ -424,6 +427,12 @@ export class Run {
     this.#calls += 1;
     this.#wantsReopen = this.#place === "parked";
     begin(step);
+    // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
+    step.needsStartRow ||= !this.#isInStride && step.body?.policy.maxAttempts !== Infinity;
+    if (this.#mayHaveBegun(step)) {
+      step.attempts += 1;
+      step.needsStartRow = true;
+    }
     if (step.type !== "do") {
       this.#waits.add(step);
       if (step.wakeAt === null) this.#dirty.add(step);
@@ -431,6 +440,24 @@ export class Run {
       this.#waits.add(step);
     } else {
       this.#ready.add(step);
+    }
+  }
+
+  /**
+   * Whether a dead owner may have used up an attempt: if the row says so; or if it could start without a row, with
+   * what was durable. A single attempt is spent by its row alone.
+   */
+  #mayHaveBegun(step: Step): boolean {
+    if (this.#takenOver === null || step.type !== "do") return false;
+    if (step.body?.policy.maxAttempts === 1) return false;
+    const { seq, at } = this.#takenOver;
+    switch (step.recordedAs) {
+      case "running":
+        return true;
+      case "waiting":
+        return (step.wakeAt ?? 0) <= at;
+      default:
+        return this.#isInStride && step.barrier <= seq;
     }
   }
 
@@ -446,6 +473,7 @@ export class Run {
   }
 
   #pass(): void {
+    this.#isInStride = false;
     this.#stuck?.();
     this.#stuck = null;
     if (this.#place === "gone") return;
@@ -456,7 +484,6 @@ export class Run {
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
-      this.#charge();
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
@@ -467,6 +494,7 @@ export class Run {
   #deliver(step: Step): void {
     this.#stall?.();
     this.#stall = null;
+    this.#isInStride = true;
     step.deliver((settlement) => this.#decode(step, settlement));
     this.#schedulePass();
   }
@@ -541,22 +569,6 @@ export class Run {
   #settle(step: Step, outcome: { readonly ok: boolean; readonly text: string }): void {
     this.#journal.settle(step, outcome);
     this.#dirty.add(step);
-  }
-
-  /**
-   * The dead owner may have begun every step that could start: each has used up an attempt. Not those with a
-   * single one: their rows tell.
-   */
-  #charge(): void {
-    if (!this.#mustCharge) return;
-    this.#mustCharge = false;
-    const isDue = ({ type, wakeAt }: Step): boolean =>
-      type === "do" && wakeAt !== null && wakeAt <= this.#now;
-    for (const step of [...this.#ready, ...[...this.#waits].filter(isDue)]) {
-      if (step.body?.policy.maxAttempts === 1) continue;
-      step.attempts += 1;
-      step.needsStartRow = true;
-    }
   }
 
   get #isStopping(): boolean {

@@ -203,7 +203,7 @@ export function randomProgram(dice: Dice): Node {
       takesMs: dice.pick([0, 0, 1, 20, 400, 3_000]),
       kills: dice.chance(0.05) ? [1] : [],
       ...(isParent ? { child: true } : {}),
-      ...(depth > 0 && dice.chance(0.08) ? { nested: { ...body(0), kills: [] } } : {}),
+      ...(depth > 0 && dice.chance(0.08) ? { nested: { ...body(0), limit: null, kills: [] } } : {}),
     };
   };
   const items = (depth: number): Node[] =>
