@@ -46,7 +46,7 @@ export function defineWorkflow<
   OutputSchema extends Optional<Schema> = undefined,
   Events extends Optional<EventSchemas> = undefined,
   Params = ParamsSchema extends Schema ? SchemaOutput<ParamsSchema> : unknown,
-  Output extends OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown =
+  Output extends (OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown) =
     OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown,
   Env = RegisteredEnv,
 >(definition: {
@@ -65,5 +65,5 @@ export function defineWorkflow<
   Events,
   Env
 > {
-  return definition as WorkflowDefinition<never, never, never, never>;
+  return definition;
 }

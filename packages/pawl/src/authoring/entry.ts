@@ -114,7 +114,9 @@ function eventsAt(where: string, given: Fields, limits: Limits): { events?: Even
   const { events } = given;
   if (events === undefined) return {};
   if (!isObject(events)) {
-    throw new ValidationError(`${where}.events must be schemas by event type, got ${quote(events)}`);
+    throw new ValidationError(
+      `${where}.events must be schemas by event type, got ${quote(events)}`,
+    );
   }
   for (const [type, schema] of Object.entries(events)) {
     within(`${where}.events`, () => validEventType(type, limits));
