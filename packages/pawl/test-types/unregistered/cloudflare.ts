@@ -15,10 +15,11 @@ declare class ExecutionContext {
 }
 
 export class MyWorkflow extends WorkflowEntrypoint<Env, Params> {
-  private readonly prefix = "image";
+  private readonly prefix: string;
 
   constructor(ctx: ExecutionContext, env: Env) {
     super(ctx, env);
+    this.prefix = "image";
   }
 
   async run(event: WorkflowEvent<Params>, step: WorkflowStep) {
