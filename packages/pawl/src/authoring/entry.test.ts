@@ -88,7 +88,8 @@ describe("a definition", () => {
       }),
     });
     expect(entry).toMatchObject({ name: "ping", binding: "PING" });
-    expect(await entry.start(run)).toEqual({ given: event, ...run, event: undefined });
+    const { step, env, workflows } = run;
+    expect(await entry.start(run)).toEqual({ given: event, step, env, workflows });
   });
 
   test("that throws at once rejects", async () => {

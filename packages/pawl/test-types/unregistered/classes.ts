@@ -1,5 +1,6 @@
 import {
   defineRegistry,
+  defineWorkflow,
   WorkflowEntrypoint,
   type InstanceStatus,
   type Workflow,
@@ -116,6 +117,23 @@ export async function bindings(tx: Handle) {
   // A function may ask for what it needs only.
   const start = (workflow: Workflow<Params>) => workflow.create({ params: { orderId: "1" } });
   await start(workflows.ORDER);
+}
+
+const annotated = defineWorkflow({
+  name: "annotated",
+  run: async (event: WorkflowEvent<Params>, step) => {
+    // A helper takes any step.
+    const wait = (any: WorkflowStep) => any.sleep("wait", 1);
+    await wait(step);
+    return event.payload.orderId;
+  },
+});
+
+export async function functions() {
+  const { FN } = createWorkflows({ workflows: { FN: annotated }, store }).workflows;
+  same<string>()(await (await FN.create({ params: { orderId: "1" } })).result());
+  // @ts-expect-error as annotated
+  await FN.create({ params: { orderId: 1 } });
 }
 
 // @ts-expect-error not a workflow class

@@ -1,5 +1,11 @@
 import { type } from "arktype";
-import { defineRegistry, defineWorkflow, WorkflowEntrypoint, type WorkflowEvent } from "pawl";
+import {
+  defineRegistry,
+  defineWorkflow,
+  WorkflowEntrypoint,
+  type WorkflowEvent,
+  type WorkflowStep,
+} from "pawl";
 import * as v from "valibot";
 import { z } from "zod";
 import { same } from "../same.js";
@@ -29,6 +35,13 @@ const withZod = defineWorkflow({
 // @ts-expect-error the output does not fit its schema
 defineWorkflow({ name: "bad", output: z.string(), run: async () => 1 });
 
+defineWorkflow({
+  name: "bad",
+  params: z.object({ n: z.number() }),
+  // @ts-expect-error the schema gives something else
+  run: async (event: WorkflowEvent<{ text: string }>) => event.payload.text,
+});
+
 const withValibot = defineWorkflow({
   name: "valibot",
   params: v.pipe(v.string(), v.transform(Number)),
@@ -48,8 +61,11 @@ const withArktype = defineWorkflow({
   },
 });
 
+const goes = { go: z.object({ far: z.boolean() }) };
+
 class Typed extends WorkflowEntrypoint<unknown, { at: Date }> {
-  override async run(event: WorkflowEvent<{ at: Date }>) {
+  override async run(event: WorkflowEvent<{ at: Date }>, step: WorkflowStep<typeof goes>) {
+    same<boolean>()((await step.waitForEvent("wait", { type: "go" })).payload.far);
     return event.payload.at.getTime();
   }
 }
@@ -64,7 +80,7 @@ const registry = defineRegistry({
     workflow: Typed,
     params: atSchema,
     output: z.number(),
-    events: { go: z.object({ far: z.boolean() }) },
+    events: goes,
   },
 });
 // @ts-expect-error the schema gives something else than the class takes
