@@ -119,6 +119,8 @@ test("is a map by name", () => {
   expect([...entries.keys()]).toEqual(["first", "second"]);
 });
 
+abstract class WithoutRun extends WorkflowEntrypoint {}
+
 const named = (name: unknown) => ({ A: { name, workflow: Order } });
 
 test.each<[string, unknown, string]>([
@@ -150,6 +152,11 @@ test.each<[string, unknown, string]>([
   [
     "an arrow function",
     { A: { name: "a", workflow: () => {} } },
+    "workflows.A.workflow must be a class",
+  ],
+  [
+    "a class without run",
+    { A: { name: "a", workflow: WithoutRun } },
     "workflows.A.workflow must be a class",
   ],
   ["another class", { A: { name: "a", workflow: Date } }, "workflows.A.workflow must be a class"],

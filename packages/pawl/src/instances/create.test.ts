@@ -122,7 +122,8 @@ describe("createBatch", () => {
     expect(world.hints.wakes).toBe(1);
   });
 
-  test("of nothing is nothing", async () => {
+  test("of nothing is nothing, and asks nobody", async () => {
+    world.handle.exec("DROP TABLE pawl_instance");
     expect(await order.createBatch([])).toEqual([]);
   });
 
