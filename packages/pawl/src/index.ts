@@ -3,6 +3,7 @@ export type {
   CreateOptions,
   InstanceStatus,
   InstanceTypes,
+  InstanceTypesOf,
   ResultOptions,
   SentEvent,
   TxOptions,

@@ -63,6 +63,13 @@ export const registry = defineRegistry({
   TREE: { name: "tree", workflow: TreeWorkflow },
   LEAF: { name: "leaf", workflow: LeafWorkflow },
   PING: ping,
+  PONG: defineWorkflow({
+    name: "pong",
+    run: async (_event, step, { workflows }): Promise<number> => {
+      await step.do("again", async () => void (await workflows.PONG.create()));
+      return 1;
+    },
+  }),
 });
 
 declare module "pawl" {
