@@ -1,0 +1,16 @@
+import { afterAll, describe } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { steps } from "./steps.js";
+
+const topics = { steps };
+
+/** What the engine promises, through its public API with a real runner, on one store. */
+export function scenarios(
+  name: string,
+  fixture: StoreFixture & { dispose?(): Promise<void> },
+): void {
+  describe(name, () => {
+    afterAll(() => fixture.dispose?.());
+    for (const define of Object.values(topics)) define(fixture);
+  });
+}
