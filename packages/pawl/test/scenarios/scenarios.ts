@@ -1,8 +1,10 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { retries } from "./retries.js";
 import { steps } from "./steps.js";
+import { timeouts } from "./timeouts.js";
 
-const topics = { steps };
+const topics = { steps, retries, timeouts };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(
