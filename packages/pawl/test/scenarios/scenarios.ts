@@ -3,8 +3,9 @@ import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { retries } from "./retries.js";
 import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
+import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts };
+const topics = { steps, retries, timeouts, waits };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

@@ -10,7 +10,7 @@ import type {
 } from "pawl";
 import { onTestFinished } from "vitest";
 import type { RunnerOptions } from "../../src/runner/runner.js";
-import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 import { Harness } from "../../src/testing/harness.js";
 import { VirtualTime } from "../../src/testing/virtual-time.js";
 
@@ -46,25 +46,39 @@ export const memories = [
   ["replayed after every park", evicting],
 ] as const;
 
+type Opened<R extends Registry> = {
+  readonly h: Harness<R, unknown>;
+  readonly logs: LogEntry[];
+  readonly database: TestDatabase;
+  /** Another process on the same database, maybe with other code. */
+  peer(given?: { readonly workflows?: Registry }): Promise<Harness<Registry, unknown>>;
+};
+
 /** An empty database, a clock that stands still, and one runner. All of it goes when the test ends. */
 export async function open<const R extends Registry>(
   fixture: StoreFixture,
   options: WorkflowsOptions<R, unknown> & StageOptions,
-): Promise<{ h: Harness<R, unknown>; logs: LogEntry[]; store: Store }> {
+): Promise<Opened<R>> {
   const clock = new VirtualTime();
   const database = await fixture.open({ clock });
   onTestFinished(() => database.destroy());
   const { runner, around = (store) => store, ...engine } = options;
   const logs: LogEntry[] = [];
-  const store = around(database.store);
-  const h = new Harness<R, unknown>({
-    logger: collecting(logs),
-    ...(engine as WorkflowsOptions<R, unknown>),
-    store,
-    clock,
-    ...(runner === undefined ? {} : { runner }),
-  });
-  return { h, logs, store };
+  const make = <P extends Registry>(store: Store, given: object): Harness<P, unknown> =>
+    new Harness<P, unknown>({
+      logger: collecting(logs),
+      ...(engine as object as WorkflowsOptions<P, unknown>),
+      ...given,
+      store: around(store),
+      clock,
+      ...(runner === undefined ? {} : { runner }),
+    });
+  return {
+    h: make<R>(database.store, {}),
+    logs,
+    database,
+    peer: async (given = {}) => make(await database.connect(), given),
+  };
 }
 
 export function collecting(logs: LogEntry[]): Logger {
@@ -84,9 +98,7 @@ export async function stage(
   options: EngineOptions & StageOptions = {},
 ) {
   const all = typeof code === "function" ? { MAIN: code } : code;
-  const workflows = Object.fromEntries(
-    Object.entries(all).map(([key, run]) => [key, { name: key.toLowerCase(), run }]),
-  );
+  const workflows = registryOf(all);
   const opened = await open(fixture, { ...options, workflows } as never);
   const h = opened.h as unknown as Harness<Registry, unknown>;
   const bindings = h.workflows as unknown as Bindings;
@@ -96,7 +108,13 @@ export async function stage(
     h,
     clock: h.clock,
     logs: opened.logs,
-    store: opened.store,
+    database: opened.database,
+    /** Another process, with the same code or with this. */
+    async peer(changed: Code | Readonly<Record<string, Code>> = all) {
+      const by = typeof changed === "function" ? { MAIN: changed } : changed;
+      const harness = await opened.peer({ workflows: registryOf(by) });
+      return { h: harness, workflows: harness.workflows as unknown as Bindings };
+    },
     workflows: bindings,
     /** Creates an instance of the (first) workflow; nothing runs yet. */
     create(params?: unknown, id = `i${++created}`): Promise<Instance> {
@@ -143,6 +161,13 @@ export async function stage(
     },
   };
   return self;
+}
+
+function registryOf(all: Readonly<Record<string, Code>>): Registry {
+  const entries = Object.entries(all);
+  return Object.fromEntries(
+    entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]),
+  ) as unknown as Registry;
 }
 
 /** Holds whoever awaits it until the test opens it. */
