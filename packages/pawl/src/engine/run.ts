@@ -180,7 +180,9 @@ export class Run {
     this.#now = claimed.now;
     this.#lookedAt = claimed.now;
     this.#events = [...(loaded?.events ?? [])];
-    this.#seenEvents = Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
+    // Of a new run nothing was loaded: events that were there before it began come with its first commit.
+    this.#seenEvents =
+      loaded === null ? 0 : Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     this.#durable = this.#journal.lastSeq;
     this.#historyBytes = (loaded?.steps ?? []).reduce((sum, step) => sum + bytesOf(step), 0);
