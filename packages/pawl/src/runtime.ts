@@ -1,8 +1,58 @@
-import type { Runtime } from "./model/seams.js";
+import type { AsyncContext, Cancel, Runtime } from "./model/seams.js";
 
 /** What every modern JavaScript runtime has. With `testing/`, the only place that touches the real world. */
 declare const crypto: { getRandomValues(target: Uint8Array): Uint8Array };
 declare function setTimeout(callback: () => void, ms: number): unknown;
+declare function clearTimeout(timer: unknown): void;
+declare const setImmediate: ((callback: () => void) => unknown) | undefined;
+declare const MessageChannel: new () => {
+  port1: { onmessage: (() => void) | null };
+  port2: { postMessage(message: null): void };
+};
+declare const process: { getBuiltinModule?(name: string): unknown } | undefined;
+
+/** A longer delay fires at once in every runtime. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+function after(ms: number, callback: () => void): Cancel {
+  let timer = setTimeout(function fire() {
+    if (rest <= MAX_TIMER_MS) return callback();
+    rest -= MAX_TIMER_MS;
+    timer = setTimeout(fire, Math.min(rest, MAX_TIMER_MS));
+  }, Math.min(ms, MAX_TIMER_MS));
+  let rest = ms;
+  return () => clearTimeout(timer);
+}
+
+/** About 3 µs; `setTimeout(0)` takes 1 ms and more. */
+function macrotasks(): (callback: () => void) => void {
+  if (typeof setImmediate === "function") {
+    const immediate = setImmediate;
+    return (callback) => void immediate(callback);
+  }
+  const queue: (() => void)[] = [];
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => queue.shift()?.();
+  return (callback) => {
+    queue.push(callback);
+    port2.postMessage(null);
+  };
+}
+
+type AsyncHooks = {
+  AsyncLocalStorage: new () => { run<T>(value: unknown, callback: () => T): T; getStore(): unknown };
+};
+
+/** Without an import, so that the package loads where there is no such module. */
+function asyncContext(): AsyncContext | null {
+  const hooks =
+    typeof process === "undefined"
+      ? undefined
+      : (process.getBuiltinModule?.("node:async_hooks") as AsyncHooks | undefined);
+  if (hooks === undefined) return null;
+  const storage = new hooks.AsyncLocalStorage();
+  return { run: (value, callback) => storage.run(value, callback), get: () => storage.getStore() };
+}
 
 export const webRuntime: Runtime = {
   clock: { now: () => Date.now() },
@@ -10,5 +60,11 @@ export const webRuntime: Runtime = {
     next: () => Math.random(),
     bytes: (target) => void crypto.getRandomValues(target),
   },
-  scheduler: { sleep: (ms) => new Promise((resolve) => void setTimeout(resolve, ms)) },
+  scheduler: {
+    sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
+    after,
+    grace: after,
+    macrotask: macrotasks(),
+  },
+  context: asyncContext(),
 };

@@ -36,6 +36,7 @@ const comesUpWithin: Readonly<Record<string, number>> = {
   "create → duplicate": 30,
   takeover: 30,
   resumed: 30,
+  reopened: 30,
   "restart → ok": 30,
   "event for a turn": 30,
   "an inbox with events": 30,

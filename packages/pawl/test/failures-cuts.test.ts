@@ -230,6 +230,18 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: (store, runs) => Promise.all(runs.map((run) => seen(store, run))),
     hears: () => "now, or as an owned ticket at the next heartbeat",
   }),
+  reopen: scenario({
+    prepare: async (store) => waiting(store, workflow()),
+    // What a broken line left locked is passed over.
+    act: (store, run, direct) =>
+      until(async () => {
+        const { iid, runNumber, claimNumber, runner } = run;
+        await store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+        const beat = await direct.heartbeat(runner, leaseMs);
+        return beat.kind === "ok" && beat.owned.length === 1;
+      }, "reopened"),
+    observe: seen,
+  }),
   "commit that continues": commits({ kind: "continue" }),
   "commit that watches": commits(watch(["paid"], { inMs: 700 })),
   "commit that parks": commits(parkFor(["paid"], { inMs: 700 })),
@@ -344,6 +356,42 @@ async function breakEverywhere(place: Place, one: Scenario<unknown>): Promise<vo
   expect(n, "replies to cut").toBeGreaterThan(1);
 }
 
+type Operation = "restart" | "terminate";
+
+/** Wherever the line breaks, someone else's newer operation comes before the store sends its own again. */
+async function overtake(
+  { kind, line, store, direct }: Place,
+  first: Operation,
+  newer: Operation,
+): Promise<void> {
+  const count = async (run: Target): Promise<{ runs: number; ended: boolean }> => {
+    const { runNumber, status } = (await direct.get(targetOf(run)))!;
+    return { runs: runNumber, ended: status === "terminated" };
+  };
+  const after = (...done: Operation[]): { runs: number; ended: boolean } => ({
+    runs: 1 + done.filter((operation) => operation === "restart").length,
+    ended: done.at(-1) === "terminate",
+  });
+  const reached = new Set<boolean>();
+  for (let n = 1, happened = true; happened; n++) {
+    const run = await leased(direct, workflow());
+    let applied = false;
+    const cut = line.cut("reply", n, async () => {
+      applied = (await count(run)).runs > 1 || (await count(run)).ended;
+      await direct[newer](targetOf(run), `newer-${unique()}`);
+    });
+    const { kind: answer } = await store[first](targetOf(run), `first-${unique()}`);
+    happened = cut.happened;
+    if (!happened) break;
+    expect(answer, `${kind}, cut at reply ${n}`).toBe("ok");
+    expect(await count(run), `${kind}, cut at reply ${n}`).toEqual(
+      applied ? after(first, newer) : after(newer, first),
+    );
+    reached.add(applied);
+  }
+  expect([...reached].toSorted(), `${kind}: cut before and after it was done`).toEqual([false, true]);
+}
+
 describe("a line to the server that breaks", () => {
   const scope = new Scope();
   let places: Place[];
@@ -356,6 +404,14 @@ describe("a line to the server that breaks", () => {
   test.each(Object.entries(scenarios))("%s applies exactly once", async (_, one) => {
     await Promise.all(places.map((place) => breakEverywhere(place, one)));
     for (const { doubledOutbox } of places) expect(await doubledOutbox()).toEqual([]);
+  });
+
+  test.each([
+    ["restart", "restart"],
+    ["restart", "terminate"],
+    ["terminate", "restart"],
+  ] as const)("a %s, and a %s before it is sent again: each applies once", async (first, newer) => {
+    await Promise.all(places.map((place) => overtake(place, first, newer)));
   });
 
   test("migrate comes to its end", async () => {

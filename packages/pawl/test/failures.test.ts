@@ -317,7 +317,7 @@ function faulty<Tx>(dialect: Dialect, driver: Driver<Tx>, fault: Fault, scope: S
   const slept: number[] = [];
   const impatient: Runtime = {
     ...webRuntime,
-    scheduler: { sleep: async (ms) => void slept.push(ms) },
+    scheduler: { ...webRuntime.scheduler, sleep: async (ms) => void slept.push(ms) },
   };
   const store = sqlStore({ dialect, driver, runtime: impatient });
   scope.defer(() => store.close());

@@ -57,6 +57,7 @@ const stock: Readonly<Record<Kind, string>> = {
 const meetings: Readonly<Record<string, RegExp>> = {
   create: /of 20 concurrent/,
   claim: /concurrent/,
+  reopen: /at once: one/,
   commit: /^commits of many connections/,
   events: /concurrent/,
   resend: /two connections/,

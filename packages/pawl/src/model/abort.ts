@@ -17,3 +17,14 @@ export interface SignalMembers {
 export function membersOf(signal: Signal): SignalMembers {
   return signal as SignalMembers;
 }
+
+declare const AbortController: new () => Aborter;
+
+export interface Aborter {
+  readonly signal: Signal;
+  abort(reason: unknown): void;
+}
+
+export function newAborter(): Aborter {
+  return new AbortController();
+}

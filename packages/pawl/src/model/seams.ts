@@ -18,6 +18,20 @@ export interface Random {
 export interface Scheduler {
   /** Resolves after at least this long; never a basis for correctness. */
   sleep(ms: number): Promise<void>;
+  /** Calls back after at least this long, unless cancelled first. */
+  after(ms: number, callback: () => void): Cancel;
+  /** The same in real time, also under a test clock: patience for code that awaits the outside world. */
+  grace(ms: number, callback: () => void): Cancel;
+  /** Calls back in a new macrotask: all that the code could do without waiting is done by then. */
+  macrotask(callback: () => void): void;
+}
+
+export type Cancel = () => void;
+
+/** A value that follows a call through everything it awaits. */
+export interface AsyncContext {
+  run<T>(value: unknown, callback: () => T): T;
+  get(): unknown;
 }
 
 export interface Runtime {
@@ -25,4 +39,6 @@ export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
   readonly scheduler: Scheduler;
+  /** Null where the runtime has none. */
+  readonly context: AsyncContext | null;
 }

@@ -10,6 +10,7 @@ const maybe = (definition: ColumnDefinition): ColumnDefinition => ({
   ...definition,
   nullable: true,
 });
+const operation: ColumnDefinition = { type: "key", bytes: 128 };
 const body: ColumnDefinition = { type: "body", nullable: true };
 const zero = (definition: ColumnDefinition): ColumnDefinition => ({ ...definition, default: 0 });
 
@@ -48,8 +49,8 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       finished_at: maybe(time),
       /** The claim that finished the run: proof for a resend. */
       claim_no: zero(big),
-      /** The last terminate or restart: proof for a resend. */
-      operation_id: maybe({ type: "key", bytes: 128 }),
+      /** The operation that terminated the run: proof for a resend. */
+      terminated_by: maybe(operation),
       origin: maybe({ type: "key", bytes: 512 }),
       tags: body,
       retention_until: maybe(time),
@@ -71,6 +72,9 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       error: body,
       started_at: maybe(time),
       finished_at: maybe(time),
+      terminated_by: maybe(operation),
+      /** The restart that replaced it. Kept for ever, so that no later operation makes a resend look new. */
+      restarted_by: operation,
     },
     primaryKey: ["iid", "run_no"],
   },
@@ -99,7 +103,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       wake_at: maybe(time),
       /** When the run's owner last looked; later events are later than this. */
       seen_at: zero(time),
-      /** The last part that wrote this row, within the claim. */
+      /** The last part of this claim that had to do with this row: it, and those before it, have had their say. */
       part_no: zero(int),
       takeovers: zero(int),
       history_bytes: zero(big),

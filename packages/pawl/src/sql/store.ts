@@ -180,8 +180,8 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       tx === undefined
         ? run("request", verbs.sendEvent, target, event)
         : runWithin(tx, verbs.postEvent, target, event, newId()),
-    pause: (target) => run("request", verbs.control, "pause", target, newId()),
-    resume: (target) => run("request", verbs.control, "resume", target, newId()),
+    pause: (target) => run("request", verbs.control, "pause", target, null),
+    resume: (target) => run("request", verbs.control, "resume", target, null),
     terminate: (target, operationId) =>
       run("request", verbs.control, "terminate", target, operationId),
     restart: (target, operationId) => run("request", verbs.control, "restart", target, operationId),
@@ -194,6 +194,8 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     claim,
     adopt: async (runner, iids) =>
       iids.length === 0 ? [] : run("engine", verbs.adopt, runner, iids),
+    reopen: async (runner, runs) =>
+      runs.length === 0 ? [] : run("engine", verbs.reopen, runner, runs),
     load: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.load, runs)),
     commit: async (parts) => {
       if (new Set(parts.map((part) => part.iid)).size < parts.length) {

@@ -54,9 +54,12 @@ export interface Store<Tx = unknown> {
   pause(target: Target): Promise<ControlAnswer>;
   /** Paused → queued and due now; a pending pause is cancelled; otherwise no effect. */
   resume(target: Target): Promise<ControlAnswer>;
-  /** Ends the run and removes its ticket. `operationId` makes a resend succeed instead of being refused. */
+  /**
+   * Ends the run and removes its ticket. An operation id is carried out once, whatever was asked in between:
+   * sent again it succeeds and changes nothing.
+   */
   terminate(target: Target, operationId: string): Promise<ControlAnswer>;
-  /** Replaces the run by a new one, due now; the old one stays readable. A resend applies once. */
+  /** Replaces the run by a new one, due now; the old one stays readable. */
   restart(target: Target, operationId: string): Promise<ControlAnswer>;
 
   /** A runner's row must exist before it claims. An id is used once: a retired or dead one never returns. */
@@ -76,6 +79,12 @@ export interface Store<Tx = unknown> {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /** Tickets this runner owns without knowing (the claim's reply was lost). Charges nothing. */
   adopt(runner: string, iids: readonly string[]): Promise<Claimed[]>;
+  /**
+   * Takes parked tickets back for a runner that has their runs in memory, due or not, as a claim would. One that is
+   * claimed, paused, gone or locked is not in the answer, and none is if the runner is dead. After a lost reply `adopt`
+   * finds them.
+   */
+  reopen(runner: string, runs: readonly ReopenRequest[]): Promise<Claimed[]>;
   /** History and undelivered events of claimed runs. Read after the claim, never with it. */
   load(runs: readonly LoadRequest[]): Promise<LoadedRun[]>;
 
@@ -177,6 +186,13 @@ export type Claimed = {
   /** Given for runs with nothing to load, so that a new run needs no second read. */
   readonly params: string | null;
   readonly now: DbTime;
+};
+
+/** A run as its last park left it. */
+export type ReopenRequest = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
 };
 
 export type LoadRequest = {

@@ -34,6 +34,7 @@ import type {
   PartAnswer,
   PollAnswer,
   PollRequest,
+  ReopenRequest,
   SendEventAnswer,
   StepWrite,
   Store,
@@ -67,7 +68,7 @@ type Run = {
   wakeAt: DbTime | null;
   /** When its owner last looked. Never goes back. */
   seenAt: DbTime;
-  /** The last part of this claim that wrote the ticket. */
+  /** The last part of this claim that was about the ticket. */
   partNumber: number;
   takeovers: number;
   historyBytes: number;
@@ -83,7 +84,8 @@ type Instance = {
   readonly createdAt: DbTime;
   /** The fence. */
   claimNumber: number;
-  lastOperation: string | null;
+  /** Every terminate and restart that was carried out. */
+  readonly operations: Set<string>;
   run: Run;
   /** What restarts replaced, newest first. */
   readonly pastRuns: Run[];
@@ -165,7 +167,7 @@ export class ModelStore implements Store<object> {
       origin: origin ?? null,
       createdAt,
       claimNumber: 0,
-      lastOperation: null,
+      operations: new Set(),
       run: newRun(1, createdAt),
       pastRuns: [],
     };
@@ -257,12 +259,12 @@ export class ModelStore implements Store<object> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
     const { owner, status } = instance.run;
-    const isResend = operationId !== null && operationId === instance.lastOperation;
+    const isResend = operationId !== null && instance.operations.has(operationId);
     if (isResend) return { kind: "ok", status, owner };
     const outcome = transition(status, command);
     if ("refused" in outcome) return { kind: "terminal", status };
     if (outcome.state !== status || command === "restart") carryOut(instance, outcome.state);
-    instance.lastOperation = operationId ?? instance.lastOperation;
+    if (operationId !== null) instance.operations.add(operationId);
     return { kind: "ok", status: outcome.state, owner };
   }
 
@@ -385,6 +387,25 @@ export class ModelStore implements Store<object> {
       .map((instance) => this.#claimed(instance));
   }
 
+  async reopen(id: string, requests: readonly ReopenRequest[]): Promise<Claimed[]> {
+    const runner = this.#alive(id);
+    if (runner === undefined) return [];
+    const isAsked = ({ iid, claimNumber, run }: Instance): boolean =>
+      requests.some(
+        (request) =>
+          request.iid === iid &&
+          request.runNumber === run.runNumber &&
+          request.claimNumber === claimNumber,
+      );
+    return this.#live()
+      .filter(({ run }) => run.status === "waiting" || run.status === "queued")
+      .filter(isAsked)
+      .map((instance) => {
+        this.#lease(instance, runner);
+        return { ...this.#claimed(instance), params: null };
+      });
+  }
+
   #claimed({ iid, workflow, id, claimNumber, createdAt, params, run }: Instance): Claimed {
     return {
       iid,
@@ -450,8 +471,8 @@ export class ModelStore implements Store<object> {
   #next(run: Run, { next, partNumber, takeovers, seenEvents }: Part): PartAnswer {
     const now = this.#clock.now();
     const isNewer = partNumber > run.partNumber;
-    if (takeovers !== undefined && isNewer) {
-      run.takeovers = takeovers;
+    if (isNewer && takeovers !== undefined) run.takeovers = takeovers;
+    if (isNewer && (takeovers !== undefined || next.kind !== "continue")) {
       run.partNumber = partNumber;
     }
     switch (next.kind) {
@@ -461,13 +482,14 @@ export class ModelStore implements Store<object> {
         if (!isNewer) break;
         run.waitMask = next.waitMask;
         run.wakeAt = wakeAt(next.wake, now);
-        run.partNumber = partNumber;
         break;
       case "park":
+        if (!isNewer) break; // it was refused before
         if (run.events.length > seenEvents && !pauseRequested(run)) break;
         giveUp(run, "park", wakeAt(next.wake, now), next.waitMask, next.historyBytes);
         break;
       case "release":
+        if (!isNewer) break;
         giveUp(run, "release", now + next.inMs, 0, next.historyBytes);
         break;
       case "complete":

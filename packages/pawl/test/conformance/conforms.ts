@@ -11,6 +11,7 @@ export const meetings: readonly Theme[] = [
   "create",
   "transactions",
   "claim",
+  "reopen",
   "events",
   "resend",
   "races",

@@ -23,6 +23,7 @@ export type Operation =
       readonly reservedForNew: number;
     }
   | { readonly op: "adopt"; readonly runner: number; readonly targets: readonly number[] }
+  | { readonly op: "reopen"; readonly runner: number; readonly turns: readonly number[] }
   | { readonly op: "load"; readonly turns: readonly number[]; readonly takenOver: boolean }
   | { readonly op: "poll"; readonly turns: readonly number[]; readonly less: number }
   | { readonly op: "commit"; readonly parts: readonly PartOf[] }
@@ -249,6 +250,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: is("retire"), runner: pick }) },
   { weight: 12, arbitrary: claims },
   { weight: 2, arbitrary: fc.record({ op: is("adopt"), runner: pick, targets: few(pick, 4) }) },
+  { weight: 4, arbitrary: fc.record({ op: is("reopen"), runner: pick, turns: few(pick, 3, 1) }) },
   {
     weight: 2,
     arbitrary: fc.record({ op: is("load"), turns: few(pick, 4), takenOver: fc.boolean() }),

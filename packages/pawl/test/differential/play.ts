@@ -64,7 +64,7 @@ export class Play {
   readonly #targets: (Target & { readonly iid: string })[] = [];
   readonly #runners: Runner[] = [];
   readonly #turns: Turn[] = [];
-  readonly #controls = new Map<string, Control>();
+  readonly #controls: Control[] = [];
   #made = 0;
   /** A run may have become due in the past: a claim that trusts its low-water mark may put it off for a moment. */
   #dueInThePast = false;
@@ -154,6 +154,8 @@ export class Play {
         );
       case "adopt":
         return this.#adopt(pick(this.#runners, operation.runner), operation.targets);
+      case "reopen":
+        return this.#reopen(pick(this.#runners, operation.runner), operation.turns);
       case "load": {
         const { takenOver } = operation;
         const turns = unique(
@@ -197,8 +199,7 @@ export class Play {
           operationId: `operation ${this.#made}`,
         });
       case "control again": {
-        // The last one: a caller sends again before it asks for something else.
-        const control = pick([...this.#controls.values()], operation.which);
+        const control = pick(this.#controls, operation.which);
         if (control !== undefined) await this.#control(control);
         return;
       }
@@ -290,7 +291,7 @@ export class Play {
     const { command, target, operationId } = control;
     const answer = await this.#ask(command, target, operationId);
     this.#reached(`${command} → ${answer.kind}`);
-    this.#controls.set(JSON.stringify(target), control);
+    if (!this.#controls.includes(control)) this.#controls.push(control);
   }
 
   async #list(operation: Operation & { op: "list" }): Promise<void> {
@@ -413,6 +414,23 @@ export class Play {
     }
   }
 
+  /** Mostly of what was parked; the others must not be in the answer. */
+  async #reopen(runner: Runner | undefined, numbers: readonly number[]): Promise<void> {
+    if (runner === undefined) return;
+    const parked = this.#turns.filter(({ state }) => state === "parked");
+    const runs = numbers.flatMap((n) => {
+      const turn = (n % 4 === 0 ? undefined : pick(parked, n)) ?? pick(this.#turns, n);
+      if (turn === undefined) return [];
+      const { iid, runNumber, claimNumber } = turn.claimed;
+      return [{ iid, runNumber, claimNumber }];
+    });
+    const answer = await this.#ask("reopen", runner.id, runs, (given) => given.toSorted(byIid));
+    for (const claimed of answer) {
+      this.#hold(claimed, claimed.eventCount);
+      this.#reached("reopened");
+    }
+  }
+
   #hold(claimed: Turn["claimed"], seenEvents: number): void {
     const { iid, claimNumber } = claimed;
     const isKnown = this.#turns.some(
@@ -473,12 +491,8 @@ export class Play {
     const turn = pick(this.#turns, of.turn);
     const last = turn?.sent.at(-1);
     if (turn === undefined || last === undefined) return undefined;
-    const earlier = turn.sent.at(-1 - of.back);
-    // A runner sends a part again before it sends the next one. Earlier ones that do not end
-    // a turn, as a slow network may deliver them, must still not undo anything.
-    const harmless = earlier?.next.kind === "continue" || earlier?.next.kind === "watch";
-    const part = earlier !== undefined && (turn.state !== "leased" || harmless) ? earlier : last;
-    return { turn, part, again: true };
+    // A runner sends a part again before it sends the next one, but a slow network may deliver it after that.
+    return { turn, part: turn.sent.at(-1 - of.back) ?? last, again: true };
   }
 
   #newPart(turn: Turn, of: Extract<PartOf, { kind: "new" }>): Part {

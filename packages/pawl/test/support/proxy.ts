@@ -11,8 +11,15 @@ type Counter = (chunk: Buffer) => number;
  */
 export type Proxy = {
   readonly url: string;
-  /** Breaks the line at the n-th request, or at its reply, counted from now over all connections. */
-  cut(at: "request" | "reply", n: number): { readonly happened: boolean };
+  /**
+   * Breaks the line at the n-th request, or at its reply, counted from now over all connections. The next connection
+   * gets through when what happens `meanwhile` is over.
+   */
+  cut(
+    at: "request" | "reply",
+    n: number,
+    meanwhile?: () => Promise<unknown>,
+  ): { readonly happened: boolean };
   /** From now on takes connections and everything sent on them, and passes nothing on. */
   fallSilent(): void;
   /** Ends all connections, and takes no more. */
@@ -22,7 +29,15 @@ export type Proxy = {
 export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promise<Proxy> {
   const target = new URL(serverUrl);
   const open = new Set<Socket>();
-  let cut: { at: "request" | "reply"; left: number; happened: boolean } | undefined;
+  let cut:
+    | {
+        readonly at: "request" | "reply";
+        left: number;
+        happened: boolean;
+        readonly meanwhile: (() => Promise<unknown>) | undefined;
+      }
+    | undefined;
+  let mended: Promise<unknown> = Promise.resolve();
   let silent = false;
 
   /** True if the line breaks here. */
@@ -30,10 +45,15 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
     if (cut === undefined || cut.happened || cut.at !== at) return false;
     cut.left -= messages;
     cut.happened = cut.left <= 0;
+    if (cut.happened) mended = Promise.resolve(cut.meanwhile?.());
     return cut.happened;
   };
 
   const server = createServer((client) => {
+    client.on("error", () => client.destroy());
+    void mended.then(() => join(client));
+  });
+  const join = (client: Socket): void => {
     const upstream = connect(Number(target.port), target.hostname);
     const requests = kind === "postgres" ? postgresRequests() : mysqlPackets(0);
     const replies = kind === "postgres" ? postgresReplies() : mysqlPackets(1);
@@ -60,7 +80,7 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
       if (breaksAt("reply", replies(chunk))) breakLine();
       else client.write(chunk);
     });
-  });
+  };
   await listening(server);
   const close = (): void => {
     for (const socket of open) socket.destroy();
@@ -72,7 +92,7 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
   url.port = String((server.address() as AddressInfo).port);
   return {
     url: url.href,
-    cut: (at, n) => (cut = { at, left: n, happened: false }),
+    cut: (at, n, meanwhile) => (cut = { at, left: n, happened: false, meanwhile }),
     fallSilent: () => void (silent = true),
     close,
   };

@@ -20,7 +20,7 @@ function markOf({ queue, handler }: Lane, klass: number): string {
 }
 
 /** What a claim sets. `seen_at` never goes back, whatever the clock does. */
-const leased = (now: string): Record<string, string> => ({
+export const leased = (now: string): Record<string, string> => ({
   state: "'leased'",
   owner: ":runner",
   claim_no: "t.claim_no + 1",

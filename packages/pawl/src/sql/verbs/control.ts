@@ -7,7 +7,11 @@ import type { Row, Script } from "../statement.js";
 import { statusOf } from "./status.js";
 
 export type Command = Exclude<UserCommand, "sendEvent">;
-export type Control = Verb<[command: Command, target: Target, operationId: string], ControlAnswer>;
+/** A terminate and a restart have an operation id; the others may be done again. */
+export type Control = Verb<
+  [command: Command, target: Target, operationId: string | null],
+  ControlAnswer
+>;
 
 /**
  * Locks the ticket, asks the transition table, writes what it says. The table decides; the statements
@@ -28,7 +32,11 @@ export function controlVerb(sql: Sql): Control {
   );
   const read = sql.prepare(
     "control.read",
-    `SELECT i.iid, i.run_no, i.status, i.operation_id, t.state, t.pause_requested, t.owner, :now AS now
+    `SELECT i.iid, i.status, t.state, t.pause_requested, t.owner, :now AS now,
+       CASE WHEN i.terminated_by = :operation_id OR EXISTS (
+         SELECT 1 FROM ${sql.table("past_run")} AS p
+         WHERE p.iid = i.iid AND (p.terminated_by = :operation_id OR p.restarted_by = :operation_id))
+       THEN 1 ELSE 0 END AS done
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
   );
   const pause = sql.prepare(
@@ -45,7 +53,7 @@ export function controlVerb(sql: Sql): Control {
   );
   const terminate = sql.prepare(
     "control.terminate",
-    `UPDATE ${sql.table("instance")} SET status = 'terminated', finished_at = :at, operation_id = :operation_id,
+    `UPDATE ${sql.table("instance")} SET status = 'terminated', finished_at = :at, terminated_by = :operation_id,
        started_at = (SELECT t.started_at FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid),
        claim_no = (SELECT t.claim_no + 1 FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid)
      WHERE iid = :iid`,
@@ -56,9 +64,9 @@ export function controlVerb(sql: Sql): Control {
   );
   const keepPastRun = sql.prepare(
     "control.past",
-    `INSERT INTO ${sql.table("past_run")} (iid, run_no, status, output, error, started_at, finished_at)
+    `INSERT INTO ${sql.table("past_run")} (iid, run_no, status, output, error, started_at, finished_at, terminated_by, restarted_by)
      SELECT i.iid, i.run_no, CASE WHEN i.status = 'live' THEN 'terminated' ELSE i.status END, i.output, i.error,
-       COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at)
+       COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at), i.terminated_by, :operation_id
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
   );
   /** A live run's ticket goes first; the new one carries the next claim number, which fences the old run. */
@@ -71,7 +79,7 @@ export function controlVerb(sql: Sql): Control {
   const renew = sql.prepare(
     "control.renew",
     `UPDATE ${sql.table("instance")} SET run_no = run_no + 1, status = 'live', output = NULL, error = NULL,
-       started_at = NULL, finished_at = NULL, operation_id = :operation_id
+       started_at = NULL, finished_at = NULL, terminated_by = NULL
      WHERE iid = :iid`,
   );
   const rebuildTicket = sql.prepare(
@@ -89,14 +97,14 @@ export function controlVerb(sql: Sql): Control {
       const iid = text(found, "iid");
       const [ticket] = yield lockTicket.with({ iid });
       yield lockInstance.with({ iid });
-      const [row] = yield read.with({ iid });
+      const [row] = yield read.with({ iid, operation_id: operationId });
       if (row === undefined) return { kind: "notFound" };
       // A ticket that appeared after the look (a restart) must be locked before the instance: start over.
       if (ticket === undefined && textOrNull(row, "state") !== null) throw new Raced();
       const status = statusOf(row);
       if (status === "unknown") throw new Error(`instance ${iid} is live without a ticket`);
       const owner = textOrNull(row, "owner");
-      if (textOrNull(row, "operation_id") === operationId) return { kind: "ok", status, owner };
+      if (int(row, "done") === 1) return { kind: "ok", status, owner };
 
       const outcome = transition(status, command);
       if ("refused" in outcome) return { kind: "terminal", status };
@@ -109,16 +117,16 @@ export function controlVerb(sql: Sql): Control {
     command: Command,
     row: Row,
     becomes: InstanceStatusName,
-    operationId: string,
+    operationId: string | null,
   ): Script<void> {
     const iid = text(row, "iid");
     const at = int(row, "now");
     const status = statusOf(row);
     if (command === "restart") {
-      yield keepPastRun.with({ iid, at });
+      yield keepPastRun.with({ iid, at, operation_id: operationId });
       yield rememberClaim.with({ iid });
       yield removeTicket.with({ iid });
-      yield renew.with({ iid, operation_id: operationId });
+      yield renew.with({ iid });
       yield rebuildTicket.with({ iid, at });
     } else if (command === "terminate") {
       yield terminate.with({ iid, at, operation_id: operationId });

@@ -11,6 +11,7 @@ import { adoptVerb, loadVerb } from "./load.js";
 import { nextDueVerb } from "./next-due.js";
 import { nowVerb } from "./now.js";
 import { pollVerb } from "./poll.js";
+import { reopenVerb } from "./reopen.js";
 import { runnerVerbs } from "./runners.js";
 
 /** Every operation of the store, its statements written once. */
@@ -27,6 +28,7 @@ export function sqlVerbs(sql: Sql, newInboxId: () => string) {
     ...runnerVerbs(sql),
     claim: claimVerb(sql),
     adopt: adoptVerb(sql),
+    reopen: reopenVerb(sql),
     load: loadVerb(sql),
     commit: commitVerb(sql, events, newInboxId),
     poll: pollVerb(sql, events),

@@ -256,6 +256,41 @@ export const controlCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(run)))?.runNumber, 3, "the run number");
   }),
 
+  stillTime("neither applies again when it is sent after newer operations", async (world) => {
+    const { store, clock } = world;
+    const run = await leased(store);
+    const done: (readonly ["terminate" | "restart", string])[] = [];
+    const operations = [
+      ["restart", "operation-1"],
+      ["restart", "operation-2"],
+      ["terminate", "operation-3"],
+      ["restart", "operation-4"],
+      ["terminate", "operation-5"],
+      ["restart", "operation-6"],
+    ] as const;
+    for (const operation of operations) {
+      equal((await store[operation[0]](targetOf(run), operation[1])).kind, "ok", operation[1]);
+      done.push(operation);
+      const before = await store.get(targetOf(run));
+      clock.advance(100);
+      for (const [command, operationId] of done) {
+        matches(
+          kindOf(await store[command](targetOf(run), operationId), "ok", `${operationId} again`),
+          { status: before?.status },
+          `${operationId} again`,
+        );
+        equal(await store.get(targetOf(run)), before, `the instance after ${operationId} again`);
+      }
+    }
+    equal((await claimOne(store)).runNumber, 5, "the run");
+  }),
+
+  stillTime("an operation id says nothing about another instance", async ({ store }) => {
+    const [one, two] = [await create(store), await create(store)];
+    for (const run of [one, two]) await store.restart(targetOf(run), "operation-1");
+    equal((await store.get(targetOf(two)))?.runNumber, 2, "the run number");
+  }),
+
   stillTime(
     "a restarted run is new: due now, with its params and without a past",
     async (world) => {

@@ -11,6 +11,7 @@ import { loadCases } from "./load.js";
 import { migrateCases } from "./migrate.js";
 import { pollCases } from "./poll.js";
 import { raceCases } from "./races.js";
+import { reopenCases } from "./reopen.js";
 import { resendCases } from "./resend.js";
 import { runnerCases } from "./runners.js";
 import { timeCases } from "./time.js";
@@ -24,6 +25,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   create: createCases,
   transactions: transactionCases,
   claim: claimCases,
+  reopen: reopenCases,
   load: loadCases,
   commit: commitCases,
   resend: resendCases,

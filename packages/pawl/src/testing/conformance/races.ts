@@ -56,12 +56,19 @@ const declareDead: Step = {
 };
 const moveInbox: Step = { act: (store) => store.moveInbox(100), mayHaveSkipped: nothing };
 
+const reopenIt: Step = {
+  act: (store, { run: { runner, iid, runNumber, claimNumber } }) =>
+    store.reopen(runner, [{ iid, runNumber, claimNumber }]),
+  mayHaveSkipped: nothing,
+};
+
 const one = (act: Step["act"]): readonly Step[] => [{ act }];
 
 /** An operation is one write, or two of which others may come in between. */
 const operations = {
   claim: [claimIt],
   takeover: [declareDead, claimIt],
+  reopen: [reopenIt],
   heartbeat: one(async (store, { run }) => {
     const answer = await store.heartbeat(run.runner, 60_000);
     if (answer.kind === "dead") return answer;
@@ -260,8 +267,27 @@ const names = Object.keys(operations) as OperationName[];
 /** What there is to race about in each beginning. */
 const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
   "a leased run": names,
-  "a run that waits": ["claim", "park", "sendEvent", "moveInbox", "pause", "terminate", "restart"],
-  "a run that is due": ["claim", "takeover", "park", "sendEvent", "pause", "terminate", "restart"],
+  "a run that waits": [
+    "claim",
+    "takeover",
+    "reopen",
+    "park",
+    "sendEvent",
+    "moveInbox",
+    "pause",
+    "terminate",
+    "restart",
+  ],
+  "a run that is due": [
+    "claim",
+    "takeover",
+    "reopen",
+    "park",
+    "sendEvent",
+    "pause",
+    "terminate",
+    "restart",
+  ],
   "a run that is asked to pause": [
     "takeover",
     "progress",
@@ -271,7 +297,16 @@ const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
     "resume",
     "restart",
   ],
-  "a paused run": ["claim", "sendEvent", "moveInbox", "pause", "resume", "terminate", "restart"],
+  "a paused run": [
+    "claim",
+    "reopen",
+    "sendEvent",
+    "moveInbox",
+    "pause",
+    "resume",
+    "terminate",
+    "restart",
+  ],
 };
 
 /** Two-session interleavings of everything with everything. */

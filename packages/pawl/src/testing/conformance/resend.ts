@@ -183,6 +183,52 @@ export const resendCases: readonly ConformanceCase[] = [
     },
   ),
 
+  ...["part", "watch", "park"].map((later) =>
+    stillTime(
+      `a park that was refused stays so, also late: after a pause and another ${later}`,
+      async ({ store }) => {
+        const run = await leased(store);
+        await send(store, run);
+        const refused = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 9_000 }) });
+        await commitOk(store, refused);
+        if (later === "park") await send(store, run);
+        const nexts: Record<string, Next> = {
+          part: { kind: "continue" },
+          watch: watch(["more"], { inMs: 100 }),
+          park: parkFor(["more"]),
+        };
+        const second = { partNumber: 2, seenEvents: 1, steps: [aStep(2)], next: nexts[later]! };
+        equal((await commitOk(store, aPart(run, second))).state, "leased", "the second part");
+        await store.pause(targetOf(run));
+        const observe = async () => [
+          await store.get(targetOf(run)),
+          await stepsOf(store, run),
+          await store.heartbeat(run.runner, leaseMs),
+        ];
+        const before = await observe();
+        for (const part of [refused, aPart(run, second)]) {
+          const answer = await commitOk(store, part);
+          matches(answer, { state: "leased", pauseRequested: true }, "the late answer");
+          equal(await observe(), before, "what can be seen");
+        }
+        const last = { partNumber: 3, seenEvents: 2, steps: [aStep(3)], next: parkFor(["paid"]) };
+        equal((await commitOk(store, aPart(run, last))).state, "paused", "the next park");
+        equal((await stepsOf(store, run)).length, 3, "the steps");
+      },
+    ),
+  ),
+
+  stillTime("a park that was refused is refused as well after a pause", async ({ store }) => {
+    const run = await leased(store);
+    await send(store, run);
+    const part = aPart(run, { next: parkFor(["paid"]) });
+    const { events } = await commitOk(store, part);
+    await store.pause(targetOf(run));
+    const again = { state: "leased", pauseRequested: true, events } as const;
+    matches(await commitOk(store, part), again, "the second answer");
+    equal(await statusOf(store, run), "waitingForPause", "the status");
+  }),
+
   stillTime("a park sent again after the next claim is lost", async ({ store }) => {
     const run = await leased(store);
     const part = aPart(run, { next: parkUntil({ inMs: 0 }) });

@@ -21,11 +21,15 @@ export const stepValues = (now: string): string =>
    ${now} - s.took, CASE WHEN s.status IN ('completed', 'errored') THEN ${now} END,
    COALESCE(s.wake_at, ${now} + s.wake_in), s.wait_key, s.result, s.error`;
 
-/** The state a fenced part leaves its ticket in. A pause beats a park, an unseen event beats parking, finish beats all. */
+/**
+ * The state a fenced part leaves its ticket in. A pause beats a park, an unseen event beats parking, finish beats all.
+ * A park that the ticket has seen was refused then, and stays so whatever was asked since.
+ */
 export type Becomes = "leased" | "waiting" | "queued" | "paused" | "finished";
 
 export const becomesSql = `CASE
   WHEN p.next IN ('complete', 'fail') THEN 'finished'
+  WHEN t.part_no >= p.part_no THEN 'leased'
   WHEN p.next IN ('park', 'release') AND t.pause_requested = 1 THEN 'paused'
   WHEN p.next = 'park' AND t.event_count > p.seen_events THEN 'leased'
   WHEN p.next = 'park' THEN 'waiting'
@@ -47,8 +51,9 @@ export const ticketChanges = (now: string): Record<string, string> => ({
   part_no: "p.part_no",
 });
 /**
- * A refused park leaves the ticket alone; a watch sent again must not move its wake. A finished one is
- * removed: written too, in the same statement, one of both would silently not happen.
+ * A part that has to do with the ticket leaves its number there, a refused park nothing else: sent again it counts no
+ * more, not even late. A finished ticket is removed: written too, in the same statement, one of both would
+ * silently not happen.
  */
-export const writesTicketSql = `(p.becomes IN ('waiting', 'queued', 'paused') OR p.becomes = 'leased'
-  AND (p.next = 'watch' OR p.takeovers IS NOT NULL) AND t.part_no < p.part_no)`;
+export const writesTicketSql = `(p.becomes <> 'finished' AND t.part_no < p.part_no
+  AND (p.next <> 'continue' OR p.takeovers IS NOT NULL))`;

@@ -1,0 +1,66 @@
+import type { Bindings } from "./authoring/bindings.js";
+import { entriesOf } from "./authoring/entry.js";
+import type { WorkflowsOptions } from "./authoring/options.js";
+import type { Registry } from "./authoring/registry.js";
+import type { EngineContext, EngineTiming } from "./engine/run.js";
+import { policyMaker } from "./engine/step-config.js";
+import { makeBindings } from "./instances/bindings.js";
+import type { InstancesContext, RunnerHints } from "./instances/ports.js";
+import { jsonPlusCodec } from "./model/codec.js";
+import { resolveLimits } from "./model/limits.js";
+import type { Logger } from "./model/logger.js";
+import type { Runtime } from "./model/seams.js";
+import { Runner, type RunnerOptions } from "./runner/runner.js";
+import type { Store } from "./store/store.js";
+
+/** What a test can replace, and a user cannot. */
+export type Workings = {
+  readonly runtime: Runtime;
+  readonly timing: EngineTiming;
+  readonly runner: RunnerOptions;
+};
+
+export type Assembled<R extends Registry, Tx> = {
+  readonly workflows: Bindings<R, Tx>;
+  readonly instances: InstancesContext<Tx>;
+  readonly runner: Runner;
+};
+
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The one place where the parts meet. */
+export function assemble<const R extends Registry, Tx>(
+  options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
+  { runtime, timing, runner: runnerOptions }: Workings,
+): Assembled<R, Tx> {
+  const { store, codec = jsonPlusCodec, logger = silent } = options;
+  const limits = resolveLimits(options.limits);
+  const entries = entriesOf(options.workflows, limits);
+  // Bindings tell the runner, and the runner gives bindings to its runs: one of them comes first.
+  const hints: RunnerHints = {
+    reserve: (count) => runner.reserve(count),
+    wake: () => runner.wake(),
+    poke: (owner, target) => runner.poke(owner, target),
+    finished: (target, ms, signal) => runner.finished(target, ms, signal),
+  };
+  const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints };
+  const workflows = makeBindings(instances) as Bindings<R, Tx>;
+  const context: EngineContext = {
+    runtime,
+    codec,
+    limits,
+    policyOf: policyMaker(options.stepDefaults, limits.maxSleepMs),
+    repeatedStepNames: options.repeatedStepNames ?? "cached",
+    onDivergence: options.onDivergence ?? "continue",
+    logger,
+    env: envOf(options.env, workflows),
+    bindingsFor: (children) => makeBindings(instances, children),
+    timing,
+  };
+  const runner = new Runner(store, entries, context, runnerOptions);
+  return { workflows, instances, runner };
+}
+
+function envOf(given: unknown, workflows: unknown): unknown {
+  return typeof given === "function" ? given(workflows) : given;
+}

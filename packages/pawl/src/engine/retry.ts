@@ -1,0 +1,81 @@
+import { isNonRetryable, WorkflowError } from "../model/errors.js";
+import type { Random } from "../model/seams.js";
+import type { Jitter, StepPolicy } from "./step-config.js";
+
+/** In how many ms to try again; null if the error is final. */
+export function retryDelayMs(
+  error: unknown,
+  attempt: number,
+  policy: StepPolicy,
+  world: { readonly random: Random; readonly nowMs: number },
+): number | null {
+  if (attempt >= policy.maxAttempts || isNonRetryable(error)) return null;
+  if (!mayRetry(error, policy)) return null;
+  const asked = retryAfterMs(error, world.nowMs);
+  if (asked !== null) return Math.min(asked, policy.maxDelayMs);
+  const delayMs = backoffMs(policy, attempt);
+  return Math.min(delayMs + jitterMs(policy.jitter, delayMs, world.random), policy.maxDelayMs);
+}
+
+function mayRetry(error: unknown, { retryable }: StepPolicy): boolean {
+  try {
+    if (retryable !== null) return retryable(error);
+  } catch {
+    // A predicate that fails has no opinion: the step's own error must not get lost behind it.
+  }
+  return isWorthRetrying(error);
+}
+
+function backoffMs({ delayMs, backoff, maxDelayMs }: StepPolicy, attempt: number): number {
+  switch (backoff) {
+    case "constant":
+      return delayMs;
+    case "linear":
+      return Math.min(delayMs * attempt, maxDelayMs);
+    case "exponential":
+      return Math.min(delayMs * 2 ** (attempt - 1), maxDelayMs);
+  }
+}
+
+function jitterMs(jitter: Jitter | null, delayMs: number, random: Random): number {
+  if (jitter === null) return 0;
+  if (jitter.kind === "share") return Math.round(delayMs * jitter.share * (2 * random.next() - 1));
+  return jitter.minMs + Math.round((jitter.maxMs - jitter.minMs) * random.next());
+}
+
+const RETRIED_CLIENT_ERRORS: readonly number[] = [408, 425, 429];
+
+/** An HTTP client's error says so by its status: the same request would be refused again. */
+function isWorthRetrying(error: unknown): boolean {
+  const status = httpStatus(error);
+  if (status === null || status < 400 || status > 499) return true;
+  return RETRIED_CLIENT_ERRORS.includes(status);
+}
+
+function httpStatus(error: unknown): number | null {
+  // The engine's own errors have a status for the HTTP API; to a step they are like any other error.
+  if (error instanceof WorkflowError) return null;
+  const status = read(error, "status");
+  return typeof status === "number" && Number.isInteger(status) ? status : null;
+}
+
+/** Seconds, or the moment itself, as in the HTTP header. */
+function retryAfterMs(error: unknown, nowMs: number): number | null {
+  const given = read(error, "retryAfter");
+  if (given instanceof Date) {
+    const inMs = given.getTime() - nowMs;
+    return Number.isNaN(inMs) ? null : Math.max(0, inMs);
+  }
+  return typeof given === "number" && given >= 0 && Number.isFinite(given)
+    ? Math.ceil(given * 1000)
+    : null;
+}
+
+function read(error: unknown, key: string): unknown {
+  if (typeof error !== "object" || error === null) return undefined;
+  try {
+    return (error as Record<string, unknown>)[key];
+  } catch {
+    return undefined; // a getter that throws
+  }
+}

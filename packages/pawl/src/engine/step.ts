@@ -1,0 +1,103 @@
+import type { DbTime, StepRecord, StepStatus } from "../store/records.js";
+import type { Wake } from "../store/store.js";
+import type { StepPolicy } from "./step-config.js";
+import type { StepContext } from "../authoring/step.js";
+
+export type StepType = "do" | "sleep" | "waitForEvent";
+
+/** The text of a result or of an error, and its place in the order of settlements. */
+export type Settlement = { readonly seq: number; readonly ok: boolean; readonly text: string };
+
+type Identity = Pick<Step, "ord" | "name" | "count" | "type" | "calledAfter">;
+
+/** One named durable operation of a run, as this process knows it. */
+export class Step {
+  readonly ord: number;
+  readonly name: string;
+  readonly count: number;
+  readonly type: StepType;
+  /** As recorded: the last settlement delivered when it was first called. */
+  readonly calledAfter: number;
+
+  settled: Settlement | null = null;
+  isCalled = false;
+  isDelivered = false;
+  /** Recorded, and not called any more by changed code. */
+  isGone = false;
+  /** The settlement that must be durable before its body starts. */
+  barrier = 0;
+  calledAtMs = 0;
+
+  /** Attempts that count: those that failed, and those that a dead owner may have begun. */
+  attempts = 0;
+  /** The last attempt's error, as text. */
+  lastError: string | null = null;
+  /** What the database's row says; null while there is none. */
+  recordedAs: StepStatus | null = null;
+  /** When its wait ends, by the database; null before the wait is registered. */
+  wakeAt: DbTime | null = null;
+  /** When its wait shall end, until it is registered. */
+  wake: Wake | null = null;
+  eventType: string | null = null;
+  body: Body | null = null;
+  /** Its row must say that it is running before its body starts. */
+  needsStartRow = false;
+  hasStartRow = false;
+
+  #settle: { resolve(value: unknown): void; reject(error: unknown): void } | null = null;
+
+  constructor(identity: Identity) {
+    this.ord = identity.ord;
+    this.name = identity.name;
+    this.count = identity.count;
+    this.type = identity.type;
+    this.calledAfter = identity.calledAfter;
+  }
+
+  static recorded(record: StepRecord): Step {
+    const step = new Step({ ...record, type: record.type as StepType });
+    step.attempts = record.attempts;
+    step.recordedAs = record.status;
+    step.wakeAt = record.wakeAt;
+    step.eventType = record.waitKey;
+    step.lastError = record.error;
+    if (record.seq !== null) {
+      const ok = record.status === "completed";
+      step.settled = { seq: record.seq, ok, text: (ok ? record.result : record.error) ?? "null" };
+    }
+    return step;
+  }
+
+  called(delivered: number, nowMs: number): void {
+    this.isCalled = true;
+    this.barrier = delivered;
+    this.calledAtMs = nowMs;
+  }
+
+  /** The promise that the code gets. A failing step that nobody awaits must not end the process. */
+  promise(): Promise<unknown> {
+    const promise = new Promise<unknown>((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    promise.catch(() => {});
+    return promise;
+  }
+
+  deliver(decode: (settlement: Settlement) => { value: unknown } | { error: unknown }): void {
+    this.isDelivered = true;
+    this.body = null;
+    const settle = this.#settle;
+    this.#settle = null;
+    if (settle === null || this.settled === null) return;
+    const outcome = decode(this.settled);
+    if ("value" in outcome) settle.resolve(outcome.value);
+    else settle.reject(outcome.error);
+  }
+}
+
+/** What a `do` step runs. */
+export type Body = {
+  readonly callback: (context: StepContext) => unknown;
+  readonly policy: StepPolicy;
+  readonly isNested: boolean;
+};

@@ -1,0 +1,102 @@
+import type {
+  StepContext,
+  WaitForEventOptions,
+  WorkflowStep,
+  WorkflowStepConfig,
+} from "../authoring/step.js";
+import { parseDurationMs } from "../model/duration.js";
+import { ValidationError } from "../model/errors.js";
+import { validEventType, validStepName } from "../model/names.js";
+import { quote } from "../model/quote.js";
+import type { EngineContext, Run } from "./run.js";
+
+type Callback = (context: StepContext) => unknown;
+
+/** The `step` that a run's code is given: checks what the author wrote, and asks the run. */
+export function stepsOf(run: Run, { limits, policyOf }: EngineContext): WorkflowStep {
+  const steps = {
+    do: (name: string, second: unknown, third?: unknown) =>
+      called(() => {
+        const hasConfig = typeof second !== "function";
+        const callback = hasConfig ? third : second;
+        validStepName(name, limits);
+        if (typeof callback !== "function") {
+          throw new ValidationError(
+            `step ${quote(name)} needs a function to call, got ${quote(callback)}`,
+          );
+        }
+        const config = hasConfig ? (second as WorkflowStepConfig | undefined) : undefined;
+        const policy = policyOf(name, config);
+        return run.do(name, { callback: callback as Callback, policy });
+      }),
+
+    sleep: (name: string, duration: string | number) =>
+      called(() => {
+        validStepName(name, limits);
+        const field = `duration of step ${quote(name)}`;
+        const inMs = parseDurationMs(duration, { field, maxMs: limits.maxSleepMs });
+        return run.call("sleep", name, (step) => {
+          step.wake = { inMs };
+        });
+      }),
+
+    sleepUntil: (name: string, when: Date | number) =>
+      called(() => {
+        validStepName(name, limits);
+        const at = Math.round(when instanceof Date ? when.getTime() : when);
+        if (!Number.isFinite(at)) {
+          throw new ValidationError(
+            `time of step ${quote(name)} must be a Date or milliseconds since 1970, got ${quote(when)}`,
+          );
+        }
+        if (at - run.now > limits.maxSleepMs) {
+          throw new ValidationError(
+            `time of step ${quote(name)} must be at most ${limits.maxSleepMs / 86_400_000} days ahead`,
+          );
+        }
+        return run.call("sleep", name, (step) => {
+          step.wake = { at };
+        });
+      }),
+
+    waitForEvent: (name: string, options: WaitForEventOptions) =>
+      called(() => {
+        validStepName(name, limits);
+        if (typeof options !== "object" || options === null) {
+          throw new ValidationError(`step ${quote(name)} needs { type }, got ${quote(options)}`);
+        }
+        const { type, timeout = limits.eventTimeoutDefaultMs } = options;
+        checkEventType(name, type, limits);
+        const inMs = parseDurationMs(timeout, {
+          field: `timeout of step ${quote(name)}`,
+          minMs: limits.eventTimeoutMinMs,
+          maxMs: limits.eventTimeoutMaxMs,
+        });
+        return run.call("waitForEvent", name, (step) => {
+          step.eventType = type;
+          step.wake = { inMs };
+        });
+      }),
+  };
+  return steps as WorkflowStep;
+}
+
+/** Mistakes reject, and a rejection that nobody awaits must not end the process. */
+function called(call: () => Promise<unknown>): Promise<unknown> {
+  let promise: Promise<unknown>;
+  try {
+    promise = call();
+  } catch (error) {
+    promise = Promise.reject(error as Error);
+  }
+  promise.catch(() => {});
+  return promise;
+}
+
+function checkEventType(name: string, type: unknown, limits: EngineContext["limits"]): void {
+  try {
+    validEventType(type, limits);
+  } catch (error) {
+    throw new ValidationError(`step ${quote(name)}: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,161 @@
+import type { Run } from "../engine/run.js";
+import type { Logger } from "../model/logger.js";
+import type { Runtime } from "../model/seams.js";
+import type { Part, PartAnswer, Store } from "../store/store.js";
+
+export type BatchLimits = {
+  readonly parts: number;
+  readonly bytes: number;
+  /** Batches on their way at the same time, each of other runs. */
+  readonly inFlight: number;
+};
+
+export interface CommitEvents {
+  lost(run: Run): void;
+  /** The database refuses the data of this part. */
+  refused(run: Run, part: Part, message: string): void;
+  /** Answered, or not: the store is there, or away. */
+  failed(error: unknown): void;
+}
+
+const BUSY_MS = 5;
+const MAX_BUSY_MS = 200;
+const RESEND_MS = 250;
+
+/**
+ * Group commit: while a batch is on its way, the parts of all other runs collect and go out as the next one. A
+ * part whose fate is unknown is sent again unchanged, and applies once.
+ */
+export class Committer {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #limits: BatchLimits;
+  readonly #events: CommitEvents;
+  readonly #logger: Logger;
+  readonly #waiting = new Set<Run>();
+  /** Runs with a part on its way: there is never a second one. */
+  readonly #sent = new Set<Run>();
+  readonly #busy = new Map<Run, number>();
+  #inFlight = 0;
+  #sendIsDue = false;
+  #isClosed = false;
+
+  constructor(
+    store: Store,
+    runtime: Runtime,
+    limits: BatchLimits,
+    logger: Logger,
+    events: CommitEvents,
+  ) {
+    this.#store = store;
+    this.#runtime = runtime;
+    this.#limits = limits;
+    this.#logger = logger;
+    this.#events = events;
+  }
+
+  submit(run: Run): void {
+    this.#waiting.add(run);
+    this.#scheduleSend();
+  }
+
+  /** Sends nothing more, not even again. */
+  close(): void {
+    this.#isClosed = true;
+    this.#waiting.clear();
+  }
+
+  /** In a macrotask, so that all runs that move together travel together. */
+  #scheduleSend(): void {
+    if (this.#sendIsDue || this.#inFlight >= this.#limits.inFlight || this.#isClosed) return;
+    this.#sendIsDue = true;
+    this.#runtime.scheduler.macrotask(() => {
+      this.#sendIsDue = false;
+      const batch = this.#collect();
+      if (batch.length === 0) return;
+      void this.#send(batch);
+      this.#scheduleSend();
+    });
+  }
+
+  #collect(): [Run, Part][] {
+    const batch: [Run, Part][] = [];
+    let bytes = 0;
+    for (const run of this.#waiting) {
+      if (this.#sent.has(run)) continue;
+      const part = run.part();
+      if (part === null) {
+        this.#waiting.delete(run);
+        continue;
+      }
+      const size = sizeOf(part);
+      if (batch.length > 0 && bytes + size > this.#limits.bytes) break;
+      this.#waiting.delete(run);
+      batch.push([run, part]);
+      bytes += size;
+      if (batch.length === this.#limits.parts) break;
+    }
+    return batch;
+  }
+
+  async #send(batch: readonly [Run, Part][]): Promise<void> {
+    this.#inFlight += 1;
+    for (const [run] of batch) this.#sent.add(run);
+    const answers = await this.#answersTo(batch.map(([, part]) => part));
+    this.#inFlight -= 1;
+    for (const [run] of batch) this.#sent.delete(run);
+    if (this.#isClosed || answers === null) return;
+    for (const [n, [run, part]] of batch.entries()) {
+      this.#tell(run, part, answers[n] as PartAnswer);
+    }
+    if (this.#waiting.size > 0) this.#scheduleSend();
+  }
+
+  async #answersTo(parts: readonly Part[]): Promise<PartAnswer[] | null> {
+    while (!this.#isClosed) {
+      try {
+        return await this.#store.commit(parts);
+      } catch (error) {
+        this.#events.failed(error);
+        this.#logger.warn("commit.failed", { parts: parts.length, error: String(error) });
+      }
+      await this.#runtime.scheduler.sleep(RESEND_MS * (0.5 + this.#runtime.random.next()));
+    }
+    return null;
+  }
+
+  #tell(run: Run, part: Part, answer: PartAnswer): void {
+    if (answer.kind !== "busy") this.#busy.delete(run);
+    switch (answer.kind) {
+      case "ok":
+        return run.committed(answer);
+      case "lost":
+        return this.#events.lost(run);
+      case "bad":
+        return this.#events.refused(run, part, answer.message);
+      case "busy":
+        return this.#sendAgain(run);
+    }
+  }
+
+  /** Someone holds the ticket for a moment: a user's terminate, a look. */
+  #sendAgain(run: Run): void {
+    const tries = this.#busy.get(run) ?? 0;
+    this.#busy.set(run, tries + 1);
+    const ms = Math.min(MAX_BUSY_MS, BUSY_MS * 2 ** tries);
+    this.#runtime.scheduler.after(ms * (0.5 + this.#runtime.random.next()), () => {
+      if (!this.#isClosed) this.submit(run);
+    });
+  }
+}
+
+const ROW_BYTES = 200;
+
+function sizeOf(part: Part): number {
+  const rows = part.steps.reduce((sum, { result, error }) => {
+    return sum + ROW_BYTES + (result?.length ?? 0) + (error?.length ?? 0);
+  }, ROW_BYTES);
+  const { next } = part;
+  const ending = next.kind === "complete" ? next.output : next.kind === "fail" ? next.error : null;
+  return rows + (ending?.length ?? 0);
+}

@@ -1,0 +1,54 @@
+import type { Run } from "../engine/run.js";
+import type { Claimed } from "../store/store.js";
+
+export type LiveLimits = { readonly runs: number; readonly bytes: number };
+
+/** Parked runs that stay in memory, so that they go on without replay. The least recently parked go first. */
+export class LiveRuns {
+  readonly #limits: LiveLimits;
+  readonly #runs = new Map<string, Run>();
+  #bytes = 0;
+
+  constructor(limits: LiveLimits) {
+    this.#limits = limits;
+  }
+
+  keep(run: Run): void {
+    this.remove(run);
+    this.#runs.set(run.iid, run);
+    this.#bytes += run.historyBytes;
+    for (const oldest of this.#runs.values()) {
+      if (this.#runs.size <= this.#limits.runs && this.#bytes <= this.#limits.bytes) break;
+      this.remove(oldest);
+      oldest.discard("evicted");
+    }
+  }
+
+  /** The run in memory, if it is where the claim found it: nobody else had it in between. */
+  take(claimed: Claimed): Run | null {
+    const run = this.#runs.get(claimed.iid);
+    if (run === undefined) return null;
+    this.remove(run);
+    if (run.runNumber === claimed.runNumber && run.claimNumber + 1 === claimed.claimNumber) {
+      return run;
+    }
+    run.discard("another runner had it");
+    return null;
+  }
+
+  remove(run: Run): void {
+    if (this.#runs.get(run.iid) !== run) return;
+    this.#runs.delete(run.iid);
+    this.#bytes -= run.historyBytes;
+  }
+
+  has(run: Run): boolean {
+    return this.#runs.get(run.iid) === run;
+  }
+
+  clear(): void {
+    for (const run of this.#runs.values()) run.discard("closed");
+    this.#runs.clear();
+    this.#bytes = 0;
+  }
+}

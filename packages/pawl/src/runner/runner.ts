@@ -1,0 +1,587 @@
+import type { WorkflowEntry } from "../authoring/entry.js";
+import { Run, type EngineContext, type RunHost, type StepBudget, type TurnEnd } from "../engine/run.js";
+import type { RunnerHints } from "../instances/ports.js";
+import { membersOf, type Signal } from "../model/abort.js";
+import { encodeError } from "../model/error-codec.js";
+import { SerializationError } from "../model/errors.js";
+import { idMaker } from "../model/ids.js";
+import type { Cancel } from "../model/seams.js";
+import type { DbTime, Target } from "../store/records.js";
+import type {
+  Claimed,
+  HeartbeatAnswer,
+  Lane,
+  LoadedRun,
+  Part,
+  PartAnswer,
+  PollAnswer,
+  Store,
+} from "../store/store.js";
+import { Committer, type BatchLimits } from "./committer.js";
+import { Lease } from "./lease.js";
+import { LiveRuns, type LiveLimits } from "./live-runs.js";
+
+export type RunnerOptions = {
+  /** Runs that are leased at a time. */
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  /** Takeovers without progress after which a run ends as `RunCrashedError`. */
+  readonly maxTakeovers: number;
+  readonly live: LiveLimits;
+  readonly batch: BatchLimits;
+};
+
+export const defaultRunnerOptions: RunnerOptions = {
+  concurrency: 100,
+  leaseMs: 30_000,
+  maxTakeovers: 5,
+  live: { runs: 1_000, bytes: 64 * 1024 * 1024 },
+  batch: { parts: 500, bytes: 4 * 1024 * 1024, inFlight: 1 },
+};
+
+export type TickOptions = {
+  readonly maxInstances?: number | undefined;
+  readonly maxSteps?: number | undefined;
+};
+
+export type TickResult = {
+  readonly processed: number;
+  /** Until the next run is due, by the database; null if none will be. */
+  readonly nextWakeInMs: number | null;
+};
+
+/** What was claimed: how many, and when the last of these turns is over. */
+export type Started = { readonly count: number; readonly done: Promise<void> };
+
+const INBOX_ROWS = 1_000;
+/** So that runs that resume can never keep new ones out for ever. */
+const SHARE_FOR_NEW = 0.1;
+const LOOK_AGAIN_MS = 20;
+/** A body that runs longer than this gets a row that says so. */
+const NOTE_RUNNING_MS = 1_000;
+/** From so many takeovers on, a run may be what kills its owners. */
+const SUSPECT_TAKEOVERS = 2;
+/** How long a stop waits for the store to take back what was cut off. */
+const GIVE_BACK_MS = 5_000;
+
+/** Many turns at once: claims runs, gives them their leases, commits and looks, and knows where each stands. */
+export class Runner implements RunHost, RunnerHints {
+  readonly #store: Store;
+  readonly #entries: ReadonlyMap<string, WorkflowEntry>;
+  readonly #context: EngineContext;
+  readonly #lanes: readonly Lane[];
+  #options: RunnerOptions;
+
+  readonly #lease: Lease;
+  readonly #committer: Committer;
+  readonly #live: LiveRuns;
+  /** Runs whose tickets this process holds, and how their turns' ends are awaited. */
+  readonly #leased = new Map<string, Run>();
+  readonly #turns = new Map<Run, () => void>();
+  /** Claimed, and not yet running: their history is on its way. */
+  readonly #arriving = new Set<string>();
+  #reserved = 0;
+  #lastClaimWasShort = false;
+  /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
+  #claiming: Promise<unknown> = Promise.resolve();
+  #suspectTurn: Promise<void> = Promise.resolve();
+  #judgedAtMs = -Infinity;
+
+  readonly #toLookAt = new Set<Run>();
+  readonly #alarms = new Map<Run, Cancel>();
+  readonly #finishWaiters = new Map<string, Set<() => void>>();
+
+  #dispatcher: (() => void) | null = null;
+  #isStopping = false;
+  #isClosed = false;
+
+  constructor(
+    store: Store,
+    entries: ReadonlyMap<string, WorkflowEntry>,
+    context: EngineContext,
+    options: RunnerOptions,
+  ) {
+    this.#store = store;
+    this.#entries = entries;
+    this.#context = context;
+    this.#options = options;
+    this.#lanes = [...entries.values()].map(({ name, queue }) => ({ queue, handler: name }));
+    const { runtime, logger } = context;
+    const newId = idMaker(runtime);
+    this.#lease = new Lease(options.leaseMs, store, runtime, newId, {
+      beat: (answer) => this.#heartbeatAnswered(answer),
+      died: () => this.#died(),
+      failed: (error) => logger.warn("heartbeat.failed", { error: String(error) }),
+    });
+    this.#committer = new Committer(store, runtime, options.batch, logger, {
+      lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
+      refused: (run, part, message) => this.#refused(run, part, message),
+      failed: () => this.#lease.lostTouch(),
+    });
+    this.#live = new LiveRuns(options.live);
+  }
+
+  // For dispatchers
+
+  /** Runs in this process may start right away, and `wake` is called when there is work. */
+  serve(wake: () => void, options: Partial<Pick<RunnerOptions, "concurrency">> = {}): void {
+    this.#options = { ...this.#options, ...options };
+    this.#isStopping = false;
+    this.#dispatcher = wake;
+  }
+
+  get freeSlots(): number {
+    const used = this.#leased.size + this.#arriving.size + this.#reserved;
+    return Math.max(0, this.#options.concurrency - used);
+  }
+
+  /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
+  async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
+    const limit = Math.min(this.freeSlots, maxInstances);
+    if (limit <= 0 || this.#isStopping || this.#isClosed) return nothing;
+    return this.#oneByOne(async () => {
+      const claimed = await this.#claim(limit);
+      this.#lastClaimWasShort = claimed.length < limit;
+      return { count: claimed.length, done: this.#begin(claimed, budget) };
+    });
+  }
+
+  async tick(options: TickOptions = {}): Promise<TickResult> {
+    const { maxInstances, maxSteps = Infinity } = options;
+    const budget = maxSteps === Infinity ? null : { left: maxSteps };
+    const { count, done } = await this.start(maxInstances, budget);
+    await done;
+    return { processed: count, nextWakeInMs: await this.nextWakeInMs() };
+  }
+
+  nextWakeInMs(): Promise<number | null> {
+    return this.#store.nextDueInMs(this.#lanes);
+  }
+
+  /** Lets running bodies end, up to `timeoutMs`, and gives everything back. It costs no attempt. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#isStopping = true;
+    this.#dispatcher = null;
+    for (const run of this.#leased.values()) run.drain();
+    if (!(await this.#emptiedWithin(timeoutMs))) {
+      for (const run of this.#leased.values()) run.giveBack();
+      await this.#emptiedWithin(GIVE_BACK_MS);
+    }
+    this.#live.clear();
+    await this.#lease.retire();
+    this.#isStopping = false;
+  }
+
+  async #emptiedWithin(ms: number): Promise<boolean> {
+    let isLate = false;
+    const cancel = this.#context.runtime.scheduler.after(ms, () => {
+      isLate = true;
+      this.#turnEnded();
+    });
+    const isEmpty = (): boolean => this.#leased.size === 0 && this.#arriving.size === 0;
+    while (!isLate && !isEmpty()) {
+      await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
+    }
+    cancel();
+    return isEmpty();
+  }
+  readonly #onNextEnd: (() => void)[] = [];
+
+  /** As if the process had died here and now: for tests. */
+  crash(): void {
+    this.#isClosed = true;
+    this.#committer.close();
+    this.#lease.abandon();
+    for (const run of this.#leased.values()) this.#forget(run, "crashed");
+    this.#live.clear();
+  }
+
+  // Claims
+
+  async #claim(limit: number): Promise<Claimed[]> {
+    const runner = await this.#lease.ensure();
+    await this.#judgeOthers();
+    await this.#store.moveInbox(INBOX_ROWS);
+    const answer = await this.#store.claim({
+      runner,
+      lanes: this.#lanes,
+      limit,
+      reservedForNew: Math.max(1, Math.floor(limit * SHARE_FOR_NEW)),
+    });
+    if (answer.kind === "dead") {
+      this.#lease.died();
+      return this.#claim(limit);
+    }
+    this.#lease.heard(answer.now);
+    return this.#isClosed ? [] : answer.claimed;
+  }
+
+  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#claiming.then(work);
+    this.#claiming = result.catch(() => {});
+    return result;
+  }
+
+  async #judgeOthers(): Promise<void> {
+    const nowMs = this.#context.runtime.clock.now();
+    if (!this.#lease.mayJudgeOthers || nowMs < this.#judgedAtMs + this.#lease.leaseMs / 10) return;
+    this.#judgedAtMs = nowMs;
+    const dead = await this.#store.declareDead();
+    if (dead.length > 0) this.#context.logger.warn("runners.died", { runners: dead });
+  }
+
+  async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+    const turns: Promise<void>[] = [];
+    const toLoad: Claimed[] = [];
+    for (const each of claimed) {
+      const live = this.#live.take(each);
+      if (live !== null) turns.push(this.#goOn(live, each, budget));
+      else if (this.#isHopeless(each) || !each.resuming) {
+        turns.push(this.#enter(this.#newRun(each, null), budget));
+      } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
+      else toLoad.push(each);
+    }
+    if (toLoad.length > 0) turns.push(this.#load(toLoad, budget));
+    await Promise.all(turns);
+  }
+
+  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
+  #goOn(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
+    const turn = this.#enter(run, budget);
+    const hasNews = claimed.eventCount > run.seenEvents;
+    run.reclaimed(claimed, hasNews);
+    if (hasNews) this.#lookSoon(run);
+    return turn;
+  }
+
+  #isHopeless({ takeovers }: Claimed): boolean {
+    return takeovers >= this.#options.maxTakeovers;
+  }
+
+  /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
+  #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
+    this.#arriving.add(claimed.iid);
+    this.#holdLease();
+    const turn = this.#suspectTurn.then(() => this.#load([claimed], budget));
+    this.#suspectTurn = turn;
+    return turn;
+  }
+
+  /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
+  async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+    for (const { iid } of claimed) this.#arriving.add(iid);
+    this.#holdLease();
+    try {
+      const loaded = await this.#store.load(claimed);
+      const byIid = new Map(loaded.map((run) => [run.iid, run]));
+      if (this.#isClosed) return;
+      const turns = claimed.map((each) =>
+        this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget),
+      );
+      for (const { iid } of claimed) this.#arriving.delete(iid);
+      await Promise.all(turns);
+    } catch (error) {
+      // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
+      this.#context.logger.warn("load.failed", { runs: claimed.length, error: String(error) });
+    } finally {
+      for (const { iid } of claimed) this.#arriving.delete(iid);
+      this.#turnEnded();
+    }
+  }
+
+  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
+    const entry = this.#entries.get(claimed.workflow) as WorkflowEntry;
+    return this.#isHopeless(claimed)
+      ? Run.crashed(this.#context, this, entry, claimed)
+      : new Run(this.#context, this, entry, claimed, loaded);
+  }
+
+  /** The run has its ticket; resolves when the turn is over. */
+  #enter(run: Run, budget: StepBudget | null): Promise<void> {
+    run.budget = budget;
+    this.#leased.set(run.iid, run);
+    this.#holdLease();
+    if (this.#isStopping) run.drain();
+    return new Promise((resolve) => void this.#turns.set(run, resolve));
+  }
+
+  // What runs ask for
+
+  submit(run: Run): void {
+    this.#committer.submit(run);
+  }
+
+  mayStartBody(): boolean {
+    return this.#lease.isFresh;
+  }
+
+  lookAt(run: Run, at: DbTime): void {
+    this.#alarms.get(run)?.();
+    const cancel = this.#context.runtime.scheduler.after(this.#lease.msUntil(at), () => {
+      this.#alarms.delete(run);
+      this.#lookSoon(run);
+    });
+    this.#alarms.set(run, cancel);
+  }
+
+  reopen(run: Run): void {
+    if (!this.#live.has(run) || this.#arriving.has(run.iid) || this.#isStopping) return;
+    this.#arriving.add(run.iid);
+    this.#oneByOne(() => this.#reopen(run))
+      .catch((error: unknown) => {
+        this.#context.logger.warn("reopen.failed", { error: String(error) });
+      })
+      .finally(() => {
+        this.#arriving.delete(run.iid);
+        this.#turnEnded();
+      });
+  }
+
+  async #reopen(run: Run): Promise<void> {
+    const runner = await this.#lease.ensure();
+    const { iid, runNumber, claimNumber } = run;
+    const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+    if (this.#isClosed) return;
+    // Not awaited: the turn has begun, and may be long.
+    void this.#begin(claimed, null);
+  }
+
+  ended(run: Run, how: TurnEnd): void {
+    this.#leave(run);
+    if (how === "parked" || how === "paused") this.#live.keep(run);
+    if (how === "finished") this.#finished(run);
+    const { workflow, id, runNumber } = run;
+    this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
+  }
+
+  #leave(run: Run): void {
+    this.#alarms.get(run)?.();
+    this.#alarms.delete(run);
+    this.#toLookAt.delete(run);
+    if (this.#leased.get(run.iid) === run) this.#leased.delete(run.iid);
+    this.#turns.get(run)?.();
+    this.#turns.delete(run);
+    this.#turnEnded();
+  }
+
+  #turnEnded(): void {
+    for (const resolve of this.#onNextEnd.splice(0)) resolve();
+    this.#holdLease();
+    // A full claim left work behind: there is room for it now.
+    if (!this.#lastClaimWasShort) this.#dispatcher?.();
+  }
+
+  #holdLease(): void {
+    this.#lease.hold(!this.#isClosed && (this.#leased.size > 0 || this.#arriving.size > 0));
+  }
+
+  #forget(run: Run, reason: string): void {
+    run.discard(reason);
+    this.#leave(run);
+  }
+
+  #lost(run: Run, reason: string): void {
+    const { workflow, id, runNumber } = run;
+    this.#context.logger.debug("run.lost", { workflow, id, runNumber, reason });
+    this.#forget(run, reason);
+    this.#finished(run);
+  }
+
+  #died(): void {
+    this.#context.logger.warn("runner.died", { runs: this.#leased.size });
+    for (const run of this.#leased.values()) this.#lost(run, "the lease ran out");
+  }
+
+  /** Should not happen: what is stored was checked before. The step that cannot be stored fails, alone. */
+  #refused(run: Run, part: Part, message: string): void {
+    const { workflow, id, runNumber } = run;
+    this.#context.logger.error("commit.refused", { workflow, id, runNumber, message });
+    this.#forget(run, message);
+    this.#commitApart(part, message).catch((error: unknown) => {
+      this.#context.logger.error("commit.refused", { workflow, id, error: String(error) });
+    });
+  }
+
+  async #commitApart(part: Part, message: string): Promise<void> {
+    let { partNumber } = part;
+    const send = async (change: Partial<Part>): Promise<PartAnswer | undefined> => {
+      partNumber += 1;
+      const next = { kind: "continue" } as const;
+      const apart = { ...part, steps: [], attempts: [], consumed: [], next, ...change, partNumber };
+      return (await this.#store.commit([apart]))[0];
+    };
+    for (const step of part.steps) {
+      const consumed = part.consumed.filter(({ ord }) => ord === step.ord);
+      const answer = await send({ steps: [step], consumed });
+      if (answer?.kind !== "bad") continue;
+      const error = encodeError(new SerializationError(message));
+      await send({ steps: [{ ...step, status: "errored", result: null, error, wake: null }] });
+    }
+    await send({ next: { kind: "release", inMs: 0, historyBytes: 0 } });
+  }
+
+  // Looks
+
+  #lookSoon(run: Run): void {
+    if (this.#toLookAt.size === 0) {
+      this.#context.runtime.scheduler.macrotask(() => void this.#look());
+    }
+    this.#toLookAt.add(run);
+  }
+
+  async #look(): Promise<void> {
+    const runs = [...this.#toLookAt].filter((run) => this.#leased.get(run.iid) === run);
+    this.#toLookAt.clear();
+    if (runs.length === 0 || this.#isClosed) return;
+    const requests = runs.map(({ iid, runNumber, claimNumber, seenEvents }) => {
+      return { iid, runNumber, claimNumber, seenEvents };
+    });
+    let answers: PollAnswer[];
+    try {
+      answers = await this.#store.poll(requests);
+    } catch (error) {
+      this.#lease.lostTouch();
+      this.#context.logger.warn("poll.failed", { runs: runs.length, error: String(error) });
+      return this.#lookLater(runs, this.#lease.leaseMs / 10);
+    }
+    const busy: Run[] = [];
+    for (const [n, run] of runs.entries()) {
+      const answer = answers[n];
+      // A part that parked or ended it may have been answered meanwhile.
+      const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
+      if (answer === undefined || !isSame || this.#leased.get(run.iid) !== run) continue;
+      if (answer.kind === "ok") run.look(answer);
+      else if (answer.kind === "busy") busy.push(run);
+      else this.#lookedAndLost(run);
+    }
+    this.#lookLater(busy, LOOK_AGAIN_MS);
+  }
+
+  /** It may be our own part that parked it, whose answer is still on its way: that one knows. */
+  #lookedAndLost(run: Run): void {
+    if (!run.hasPartOnItsWay) this.#lost(run, "another runner has it, or it was ended");
+  }
+
+  #lookLater(runs: readonly Run[], ms: number): void {
+    if (runs.length === 0) return;
+    this.#context.runtime.scheduler.after(ms, () => {
+      for (const run of runs) if (this.#leased.get(run.iid) === run) this.#lookSoon(run);
+    });
+  }
+
+  #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
+    const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
+    for (const run of this.#leased.values()) {
+      const ticket = owned.get(run.iid);
+      const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
+      const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
+      // The heartbeat may be older than the claim: only a look is certain.
+      if (!isCertain || hasNews) this.#lookSoon(run);
+      run.noteRunning(NOTE_RUNNING_MS);
+      run.nudge();
+    }
+    const unknown = this.#unknown(answer.owned);
+    if (unknown.length === 0) return;
+    this.#oneByOne(() => this.#adopt(unknown)).catch((error: unknown) => {
+      this.#context.logger.warn("adopt.failed", { error: String(error) });
+    });
+  }
+
+  #unknown<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
+    return tickets.filter(({ iid }) => !this.#leased.has(iid) && !this.#arriving.has(iid));
+  }
+
+  /** Claims whose replies were lost. Mostly they have arrived meanwhile. */
+  async #adopt(tickets: readonly { readonly iid: string }[]): Promise<void> {
+    const runner = this.#lease.id;
+    const unknown = this.#unknown(tickets);
+    // New runs that start here are unknown until their creation is answered.
+    if (runner === null || unknown.length === 0 || this.#reserved > 0) return;
+    const claimed = this.#unknown(
+      await this.#store.adopt(
+        runner,
+        unknown.map(({ iid }) => iid),
+      ),
+    );
+    if (claimed.length === 0 || this.#isClosed || runner !== this.#lease.id) return;
+    // Not awaited: the turns have begun, and may be long.
+    void this.#load(claimed, null);
+  }
+
+  // Hints
+
+  reserve(count: number): ReturnType<RunnerHints["reserve"]> {
+    const runner = this.#lease.id;
+    const isOpen = this.#dispatcher !== null && !this.#isStopping && !this.#isClosed;
+    if (runner === null || !isOpen || !this.#lease.isFresh || !this.#lastClaimWasShort) return null;
+    if (this.freeSlots < count) return null;
+    this.#reserved += count;
+    return {
+      runner,
+      started: (runs) => {
+        this.#reserved -= runs.length;
+        void this.#begin(runs.map(asClaimed), null);
+      },
+      release: (places) => {
+        this.#reserved -= places;
+      },
+    };
+  }
+
+  wake(): void {
+    this.#dispatcher?.();
+  }
+
+  poke(owner: string, target: Target): void {
+    if (owner !== this.#lease.id) return;
+    for (const run of this.#leased.values()) {
+      if (run.id === target.id && run.workflow === target.workflow) return this.#lookSoon(run);
+    }
+  }
+
+  finished(target: Target, ms: number, signal?: Signal): Promise<void> {
+    const key = keyOf(target);
+    return new Promise((resolve) => {
+      const waiters = this.#finishWaiters.get(key) ?? new Set();
+      const abort = signal === undefined ? null : membersOf(signal);
+      const done = (): void => {
+        cancel();
+        abort?.removeEventListener("abort", done);
+        waiters.delete(done);
+        if (waiters.size === 0) this.#finishWaiters.delete(key);
+        resolve();
+      };
+      const cancel = this.#context.runtime.scheduler.after(ms, done);
+      abort?.addEventListener("abort", done);
+      waiters.add(done);
+      this.#finishWaiters.set(key, waiters);
+    });
+  }
+
+  #finished(run: Target): void {
+    for (const done of this.#finishWaiters.get(keyOf(run)) ?? []) done();
+  }
+}
+
+const nothing: Started = { count: 0, done: Promise.resolve() };
+
+function keyOf({ workflow, id }: Target): string {
+  return `${workflow}\n${id}`;
+}
+
+/** A run that was born leased. */
+function asClaimed(
+  run: Pick<Claimed, "iid" | "workflow" | "id" | "params" | "createdAt">,
+): Claimed {
+  return {
+    ...run,
+    runNumber: 1,
+    claimNumber: 1,
+    resuming: false,
+    takenOver: false,
+    takeovers: 0,
+    eventCount: 0,
+    historyBytes: 0,
+    now: run.createdAt,
+  };
+}

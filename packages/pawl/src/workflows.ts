@@ -1,0 +1,59 @@
+import { assemble } from "./assemble.js";
+import type { Bindings } from "./authoring/bindings.js";
+import type { WorkflowsOptions } from "./authoring/options.js";
+import type { Registry } from "./authoring/registry.js";
+import { defaultTiming } from "./engine/run.js";
+import { history, type History, type HistoryOptions } from "./instances/history.js";
+import { list, type InstanceList, type ListOptions } from "./instances/list.js";
+import {
+  defaultRunnerOptions,
+  type Runner,
+  type TickOptions,
+  type TickResult,
+} from "./runner/runner.js";
+import { webRuntime } from "./runtime.js";
+import type { Store } from "./store/store.js";
+
+/** A set of workflows on a database: starts instances, runs them, and tells about them. */
+export interface Workflows<R extends Registry, Tx> {
+  /** One binding per registered workflow: create, find and control its instances. */
+  readonly workflows: Bindings<R, Tx>;
+  /** Creates or upgrades the tables. Idempotent; safe when many processes start at once. */
+  migrate(): Promise<void>;
+  list(workflow: string, options?: ListOptions): Promise<InstanceList>;
+  history(workflow: string, id: string, options?: HistoryOptions): Promise<History>;
+  /** Claims due runs, and resolves when each of them has ended, parked or used up the budget. */
+  tick(options?: TickOptions): Promise<TickResult>;
+  /** A hint that there is work, for instance after committing a transaction that started some. */
+  wake(): void;
+  /** For dispatchers: what decides when to tick. */
+  readonly runner: Runner;
+  /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
+  close(): Promise<void>;
+}
+
+const DRAIN_MS = 10_000;
+
+export function createWorkflows<const R extends Registry, Tx>(
+  options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
+): Workflows<R, Tx> {
+  const { workflows, instances, runner } = assemble(options, {
+    runtime: webRuntime,
+    timing: defaultTiming,
+    runner: defaultRunnerOptions,
+  });
+  const { store } = options;
+  return {
+    workflows,
+    runner,
+    migrate: () => store.migrate(),
+    list: (workflow, query) => list(instances, workflow, query),
+    history: (workflow, id, query) => history(instances, workflow, id, query),
+    tick: (bounds) => runner.tick(bounds),
+    wake: () => runner.wake(),
+    close: async () => {
+      await runner.stop(DRAIN_MS);
+      await store.close();
+    },
+  };
+}
