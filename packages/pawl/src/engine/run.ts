@@ -268,6 +268,13 @@ export class Run {
     if (this.#place !== "leased" || this.#outcome !== null) return;
     this.#isDraining = true;
     this.#isGivenBack = true;
+    for (const [step, { body }] of this.#running) {
+      if (body.policy.maxAttempts === 1) continue; // begun is begun
+      this.#ready.add(step);
+      if (step.recordedAs === "running" || this.#frozen?.steps.includes(step) === true) {
+        this.#dirty.add(step);
+      }
+    }
     this.#abandonBodies("the runner is stopping");
     this.#host.submit(this);
   }
@@ -453,17 +460,13 @@ export class Run {
    * what was durable. A single attempt is spent by its row alone.
    */
   #mayHaveBegun(step: Step): boolean {
-    if (this.#takenOver === null || step.type !== "do") return false;
-    if (step.body?.policy.maxAttempts === 1) return false;
+    if (step.type !== "do" || step.body?.policy.maxAttempts === 1) return false;
+    // Who gives a run back says that its steps do not run any more.
+    if (step.recordedAs === "running") return true;
+    if (this.#takenOver === null) return false;
     const { seq, at } = this.#takenOver;
-    switch (step.recordedAs) {
-      case "running":
-        return true;
-      case "waiting":
-        return (step.wakeAt ?? 0) <= at;
-      default:
-        return this.#isInStride && step.barrier <= seq;
-    }
+    if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= at;
+    return this.#isInStride && step.barrier <= seq;
   }
 
   // Passes
@@ -771,12 +774,12 @@ export class Run {
 
   #doing(step: Step): Doing {
     if (this.#waits.has(step)) return "waiting";
-    return this.#starting.has(step) ? "starting" : null;
+    if (this.#starting.has(step)) return "starting";
+    return this.#ready.has(step) ? "resting" : null;
   }
 
-  /** A start that does not happen must not be written; one that was, must not count. */
+  /** A start that does not happen now must not count. What a dead owner used up must, and is written all the same. */
   #takeBackStarts(): void {
-    for (const step of this.#starting) this.#dirty.delete(step);
     this.#starting.clear();
     for (const step of this.#ready) {
       if (!step.hasStartRow) continue;

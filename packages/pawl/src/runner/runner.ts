@@ -260,10 +260,11 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const arrived = this.#expect([claimed]);
+    const { arrived, isExpected } = this.#expect([claimed]);
     const runner = this.#lease.id;
+    const isOurs = (): boolean => runner === this.#lease.id && isExpected(claimed);
     const turn = this.#suspectTurn
-      .then(() => (runner === this.#lease.id ? this.#load([claimed], budget) : undefined))
+      .then(() => (isOurs() ? this.#load([claimed], budget) : undefined))
       .finally(arrived);
     this.#suspectTurn = turn;
     return turn;
@@ -271,7 +272,7 @@ export class Runner implements RunHost, RunnerHints {
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
   async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const arrived = this.#expect(claimed);
+    const { arrived, isExpected } = this.#expect(claimed);
     const runner = this.#lease.id;
     try {
       const loaded = await this.#store.load(
@@ -281,9 +282,9 @@ export class Runner implements RunHost, RunnerHints {
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
       // After its death nothing that a runner had claimed is its own.
       if (this.#isClosed || runner !== this.#lease.id) return;
-      const turns = claimed.map((each) =>
-        this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget),
-      );
+      const turns = claimed
+        .filter(isExpected)
+        .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
       arrived();
       await Promise.all(turns);
     } catch (error) {
@@ -294,17 +295,18 @@ export class Runner implements RunHost, RunnerHints {
     }
   }
 
-  /** Runs that are ours, and will be here soon, until the answer is called. */
-  #expect(runs: readonly { readonly iid: string }[]): () => void {
+  /** Runs that are ours and will be here soon, until `arrived`; unless they were claimed anew meanwhile. */
+  #expect(runs: readonly { readonly iid: string }[]) {
     const arrival = {};
     for (const { iid } of runs) this.#arriving.set(iid, arrival);
     this.#holdLease();
-    return () => {
-      for (const { iid } of runs) {
-        if (this.#arriving.get(iid) === arrival) this.#arriving.delete(iid);
-      }
+    const isExpected = ({ iid }: { readonly iid: string }): boolean =>
+      this.#arriving.get(iid) === arrival;
+    const arrived = (): void => {
+      for (const { iid } of runs.filter(isExpected)) this.#arriving.delete(iid);
       this.#turnEnded();
     };
+    return { isExpected, arrived };
   }
 
   #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
@@ -316,6 +318,10 @@ export class Runner implements RunHost, RunnerHints {
 
   /** The run has its ticket; resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
+    // A restarted run can come here before the look that tells that its old claim is lost.
+    const former = this.#leased.get(run.iid);
+    if (former !== undefined) this.#lost(former, "it was claimed anew");
+    this.#arriving.delete(run.iid);
     run.budget = budget;
     this.#leased.set(run.iid, run);
     this.#holdLease();
@@ -344,7 +350,7 @@ export class Runner implements RunHost, RunnerHints {
 
   reopen(run: Run): void {
     if (!this.#live.has(run) || this.#arriving.has(run.iid) || this.#isStopping) return;
-    const arrived = this.#expect([run]);
+    const { arrived } = this.#expect([run]);
     this.#oneByOne(() => this.#reopen(run))
       .catch((error: unknown) => {
         this.#context.logger.warn("reopen.failed", { error: String(error) });

@@ -151,7 +151,7 @@ class Simulation implements FaultPlan {
         status === "errored" ? `error ${messageOf(decodeError(error ?? "null"))}` : `${status} ${output}`;
       if (program === undefined || status === "terminated") return `${id} ${ending}`;
       const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
-      if (expected === null || (ending === "error RunCrashedError" && this.#crashes >= 5)) {
+      if (expected === null || (ending === "error RunCrashedError" && (this.#sometimes.get("takeover") ?? 0) >= 5)) {
         return `${id} ${ending}`;
       }
       const isExpected =
