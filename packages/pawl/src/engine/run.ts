@@ -782,7 +782,7 @@ export class Run {
   #takeBackStarts(): void {
     this.#starting.clear();
     for (const step of this.#ready) {
-      if (!step.hasStartRow) continue;
+      if (!step.hasStartRow && step.attempts === step.recordedAttempts) continue;
       step.hasStartRow = false;
       this.#dirty.add(step);
     }
@@ -798,6 +798,7 @@ export class Run {
     for (const [n, step] of frozen.steps.entries()) {
       const written = frozen.part.steps[n];
       step.recordedAs = written?.status ?? null;
+      step.recordedAttempts = written?.attempts ?? 0;
       const { wake } = written ?? { wake: null };
       if (wake !== null && step.wakeAt === null) {
         step.wakeAt = "at" in wake ? wake.at : answer.now + wake.inMs;

@@ -34,6 +34,7 @@ export class Step {
   lastError: string | null = null;
   /** What the database's row says; null while there is none. */
   recordedAs: StepStatus | null = null;
+  recordedAttempts = 0;
   /** When its wait ends, by the database; null before the wait is registered. */
   wakeAt: DbTime | null = null;
   /** When its wait shall end, until it is registered. */
@@ -58,6 +59,7 @@ export class Step {
     const step = new Step({ ...record, type: record.type as StepType });
     step.attempts = record.attempts;
     step.recordedAs = record.status;
+    step.recordedAttempts = record.attempts;
     step.wakeAt = record.wakeAt;
     step.eventType = record.waitKey;
     step.lastError = record.error;

@@ -5,7 +5,7 @@ import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type Runner } from "../../src/runner/runner.js";
-import type { Part, PartAnswer } from "../../src/store/store.js";
+import type { ClaimAnswer, Claimed, Part, PartAnswer } from "../../src/store/store.js";
 import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
@@ -82,7 +82,7 @@ class Simulation implements FaultPlan {
   readonly #runners = new Map<Process, Runner>();
   readonly #created = new Set<string>();
   #calls = 0;
-  #crashes = 0;
+  #mostTakeovers = 0;
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
@@ -151,7 +151,7 @@ class Simulation implements FaultPlan {
         status === "errored" ? `error ${messageOf(decodeError(error ?? "null"))}` : `${status} ${output}`;
       if (program === undefined || status === "terminated") return `${id} ${ending}`;
       const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
-      if (expected === null || (ending === "error RunCrashedError" && (this.#sometimes.get("takeover") ?? 0) >= 5)) {
+      if (expected === null || (ending === "error RunCrashedError" && this.#mostTakeovers >= 5)) {
         return `${id} ${ending}`;
       }
       const isExpected =
@@ -228,7 +228,6 @@ class Simulation implements FaultPlan {
     if (runner === undefined || !proc.isAlive) return;
     this.note(`${proc.name} crashes`);
     this.count("crash");
-    this.#crashes += 1;
     proc.isAlive = false;
     runner.crash();
     this.#runners.delete(proc);
@@ -350,13 +349,22 @@ class Simulation implements FaultPlan {
     if (verb === "commit") this.#noteParts(proc, args[0] as Part[], answer as PartAnswer[], fault);
     else if (verb !== "nextDueInMs") this.note(`${proc.name} ${verb} ${brief(answer)}`);
     if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
-    if (verb === "adopt" && (answer as unknown[]).length > 0) this.count("claim adopted");
-    if (verb === "claim") this.#noteClaim(answer as { claimed?: { takenOver: boolean }[] }, fault);
+    if (verb === "adopt") {
+      const claimed = answer as Claimed[];
+      if (claimed.length > 0) this.count("claim adopted");
+      this.#noteClaimed(claimed, null);
+    }
+    if (verb === "claim") {
+      const claim = answer as ClaimAnswer;
+      this.#noteClaimed(claim.kind === "ok" ? claim.claimed : [], fault);
+    }
     if (!READS.has(verb)) this.#guard(() => this.#checker.state(this.#snapshot()));
   }
 
-  #noteClaim(answer: { claimed?: { takenOver: boolean }[] }, fault: Fault | null): void {
-    const claimed = answer.claimed ?? [];
+  #noteClaimed(claimed: readonly Claimed[], fault: Fault | null): void {
+    for (const { takeovers } of claimed) {
+      this.#mostTakeovers = Math.max(this.#mostTakeovers, takeovers);
+    }
     if (claimed.some(({ takenOver }) => takenOver)) this.count("takeover");
     if (claimed.length > 0 && fault === "replyLost") this.count("claim whose reply was lost");
   }
