@@ -16,7 +16,11 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.mjs"],
+          include: [
+            "packages/*/src/**/*.test.ts",
+            "packages/*/test/**/*.unit.test.ts",
+            "scripts/**/*.test.mjs",
+          ],
         },
       },
       {
@@ -24,6 +28,7 @@ export default defineConfig({
         test: {
           name: "stores",
           include: ["packages/*/test/**/*.test.ts"],
+          exclude: ["**/*.unit.test.ts"],
           globalSetup: ["scripts/servers/vitest.mjs"],
           testTimeout: 60_000,
           hookTimeout: 60_000,

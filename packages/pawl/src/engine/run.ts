@@ -148,8 +148,8 @@ export class Run {
   readonly #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
   #historyBytes = 0;
 
-  /** What a takeover still has to do: charge the steps that the dead owner may have begun; tell of progress. */
-  #mustCharge: boolean;
+  /** Taken from a dead owner: how far that had come, and when. */
+  readonly #takenOver: { readonly seq: number; readonly at: DbTime } | null;
   #mustForgive: boolean;
   #pauseRequested = false;
   #isDraining = false;
@@ -157,6 +157,8 @@ export class Run {
   #isGivenBack = false;
   #heldUntilMs: number | null = null;
 
+  /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
+  #isInStride = true;
   #hasReturned = false;
   #outcome: Outcome | null = null;
   #passIsDue = false;
@@ -181,11 +183,14 @@ export class Run {
     this.#now = claimed.now;
     this.#lookedAt = claimed.now;
     this.#events = [...(loaded?.events ?? [])];
-    this.#seenEvents = Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
+    // Of a new run nothing was loaded: events that were there before it began come with its first commit.
+    this.#seenEvents =
+      loaded === null ? 0 : Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     this.#durable = this.#journal.lastSeq;
     this.#historyBytes = (loaded?.steps ?? []).reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#mustCharge = claimed.takeovers > 0;
+    this.#takenOver =
+      claimed.takeovers > 0 ? { seq: this.#journal.lastSeq, at: claimed.now } : null;
     this.#mustForgive = claimed.takeovers > 0;
     this.#children = new Children(this.iid, this.runNumber, {
       currentAttempt: () => this.#currentAttempt(),
@@ -432,6 +437,12 @@ export class Run {
     this.#calls += 1;
     this.#wantsReopen = this.#place === "parked";
     begin(step);
+    // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
+    step.needsStartRow ||= !this.#isInStride && step.body?.policy.maxAttempts !== Infinity;
+    if (this.#mayHaveBegun(step)) {
+      step.attempts += 1;
+      step.needsStartRow = true;
+    }
     if (step.type !== "do") {
       this.#waits.add(step);
       if (step.wakeAt === null) this.#dirty.add(step);
@@ -439,6 +450,24 @@ export class Run {
       this.#waits.add(step);
     } else {
       this.#ready.add(step);
+    }
+  }
+
+  /**
+   * Whether a dead owner may have used up an attempt: if the row says so; or if it could start without a row, with
+   * what was durable. A single attempt is spent by its row alone.
+   */
+  #mayHaveBegun(step: Step): boolean {
+    if (this.#takenOver === null || step.type !== "do") return false;
+    if (step.body?.policy.maxAttempts === 1) return false;
+    const { seq, at } = this.#takenOver;
+    switch (step.recordedAs) {
+      case "running":
+        return true;
+      case "waiting":
+        return (step.wakeAt ?? 0) <= at;
+      default:
+        return this.#isInStride && step.barrier <= seq;
     }
   }
 
@@ -454,6 +483,7 @@ export class Run {
   }
 
   #pass(): void {
+    this.#isInStride = false;
     this.#stuck?.();
     this.#stuck = null;
     if (this.#place === "gone") return;
@@ -464,7 +494,6 @@ export class Run {
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
-      this.#charge();
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
@@ -475,6 +504,7 @@ export class Run {
   #deliver(step: Step): void {
     this.#stall?.();
     this.#stall = null;
+    this.#isInStride = true;
     step.deliver((settlement) => this.#decode(step, settlement));
     this.#schedulePass();
   }
@@ -551,22 +581,6 @@ export class Run {
     this.#dirty.add(step);
   }
 
-  /**
-   * The dead owner may have begun every step that could start: each has used up an attempt. Not those with a
-   * single one: their rows tell.
-   */
-  #charge(): void {
-    if (!this.#mustCharge) return;
-    this.#mustCharge = false;
-    const isDue = ({ type, wakeAt }: Step): boolean =>
-      type === "do" && wakeAt !== null && wakeAt <= this.#now;
-    for (const step of [...this.#ready, ...[...this.#waits].filter(isDue)]) {
-      if (step.body?.policy.maxAttempts === 1) continue;
-      step.attempts += 1;
-      step.needsStartRow = true;
-    }
-  }
-
   get #isStopping(): boolean {
     return this.#pauseRequested || this.#isDraining || this.#budgetIsSpent;
   }
@@ -599,15 +613,13 @@ export class Run {
   #start(step: Step, body: Body): void {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
-    const override = this.#context.overrides?.body(step.name) ?? null;
-    const attempt: Attempt = new Attempt(
-      step,
-      override === null ? body : { ...body, callback: override },
-      this.#context.runtime,
-      this.id,
-      (outcome: AttemptOutcome) => this.#attemptEnded(attempt, outcome),
+    const callback = this.#context.overrides?.body(step.name) ?? body.callback;
+    const attempt = new Attempt(step, { ...body, callback }, this.#context.runtime, (ended, outcome) =>
+      this.#attemptEnded(ended, outcome),
     );
+    // Before it begins: what the body does at once must find it running.
     this.#running.set(step, attempt);
+    attempt.begin(this.id);
   }
 
   #attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {

@@ -1,0 +1,19 @@
+import { afterAll, describe } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { retries } from "./retries.js";
+import { steps } from "./steps.js";
+import { timeouts } from "./timeouts.js";
+import { waits } from "./waits.js";
+
+const topics = { steps, retries, timeouts, waits };
+
+/** What the engine promises, through its public API with a real runner, on one store. */
+export function scenarios(
+  name: string,
+  fixture: StoreFixture & { dispose?(): Promise<void> },
+): void {
+  describe(name, () => {
+    afterAll(() => fixture.dispose?.());
+    for (const define of Object.values(topics)) define(fixture);
+  });
+}

@@ -1,0 +1,201 @@
+import type {
+  Logger,
+  Registry,
+  Store,
+  Workflow,
+  WorkflowEvent,
+  WorkflowInstance,
+  WorkflowsOptions,
+  WorkflowStep,
+} from "pawl";
+import { onTestFinished } from "vitest";
+import type { RunnerOptions } from "../../src/runner/runner.js";
+import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
+import { Harness } from "../../src/testing/harness.js";
+import { VirtualTime } from "../../src/testing/virtual-time.js";
+
+// The one place where scenarios get their harness from.
+
+type Bindings = Readonly<Record<string, Workflow<unknown, AnyTypes, unknown>>>;
+type AnyTypes = { readonly output: unknown; readonly events: unknown };
+export type Instance = WorkflowInstance<AnyTypes, unknown>;
+
+/** A workflow's code, and what it is given. */
+export type Code = (
+  // Scenarios choose their params; inference has tests of its own.
+  event: WorkflowEvent<any>,
+  step: WorkflowStep,
+  tools: { readonly env: unknown; readonly workflows: Bindings },
+) => unknown;
+
+export type LogEntry = { readonly level: string; readonly event: string; readonly fields: object };
+
+export type StageOptions = {
+  readonly runner?: Partial<RunnerOptions>;
+  /** Sees every call to the store. */
+  readonly around?: (store: Store) => Store;
+};
+
+type EngineOptions = Partial<Omit<WorkflowsOptions<Registry, unknown>, "workflows">>;
+
+/** Forgets every run as soon as it parks: each wake is a replay. */
+export const evicting = { live: { runs: 0, bytes: 0 } } as const;
+/** Both ways to go on after a park; the outcome must be the same. */
+export const memories = [
+  ["live", {}],
+  ["replayed after every park", evicting],
+] as const;
+
+type Opened<R extends Registry> = {
+  readonly h: Harness<R, unknown>;
+  readonly logs: LogEntry[];
+  readonly database: TestDatabase;
+  /** Another process on the same database, maybe with other code. */
+  peer(given?: { readonly workflows?: Registry }): Promise<Harness<Registry, unknown>>;
+};
+
+/** An empty database, a clock that stands still, and one runner. All of it goes when the test ends. */
+export async function open<const R extends Registry>(
+  fixture: StoreFixture,
+  options: WorkflowsOptions<R, unknown> & StageOptions,
+): Promise<Opened<R>> {
+  const clock = new VirtualTime();
+  const database = await fixture.open({ clock });
+  onTestFinished(() => database.destroy());
+  const { runner, around = (store) => store, ...engine } = options;
+  const logs: LogEntry[] = [];
+  const make = <P extends Registry>(store: Store, given: object): Harness<P, unknown> =>
+    new Harness<P, unknown>({
+      logger: collecting(logs),
+      ...(engine as object as WorkflowsOptions<P, unknown>),
+      ...given,
+      store: around(store),
+      clock,
+      ...(runner === undefined ? {} : { runner }),
+    });
+  return {
+    h: make<R>(database.store, {}),
+    logs,
+    database,
+    peer: async (given = {}) => make(await database.connect(), given),
+  };
+}
+
+export function collecting(logs: LogEntry[]): Logger {
+  const at =
+    (level: string) =>
+    (event: string, fields: object = {}): void =>
+      void logs.push({ level, event, fields });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+export type Stage = Awaited<ReturnType<typeof stage>>;
+
+/** One workflow, or several by binding key, written as functions. */
+export async function stage(
+  fixture: StoreFixture,
+  code: Code | Readonly<Record<string, Code>>,
+  options: EngineOptions & StageOptions = {},
+) {
+  const all = typeof code === "function" ? { MAIN: code } : code;
+  const workflows = registryOf(all);
+  const opened = await open(fixture, { ...options, workflows } as never);
+  const h = opened.h as unknown as Harness<Registry, unknown>;
+  const bindings = h.workflows as unknown as Bindings;
+  const main = bindings[Object.keys(all)[0] as string] as Bindings[string];
+  let created = 0;
+  const self = {
+    h,
+    clock: h.clock,
+    logs: opened.logs,
+    database: opened.database,
+    /** Another process, with the same code or with this. */
+    async peer(changed: Code | Readonly<Record<string, Code>> = all) {
+      const by = typeof changed === "function" ? { MAIN: changed } : changed;
+      const harness = await opened.peer({ workflows: registryOf(by) });
+      return { h: harness, workflows: harness.workflows as unknown as Bindings };
+    },
+    workflows: bindings,
+    /** Creates an instance of the (first) workflow; nothing runs yet. */
+    create(params?: unknown, id = `i${++created}`): Promise<Instance> {
+      return main.create({ id, params });
+    },
+    /** Creates an instance, and runs all that is due. */
+    async start(params?: unknown): Promise<Instance> {
+      const instance = await self.create(params);
+      await h.runUntilIdle();
+      return instance;
+    },
+    /** Time passes, and then all runs that is due. */
+    async pass(by: number | string): Promise<void> {
+      await h.clock.advance(by);
+      await h.runUntilIdle();
+    },
+    /** From wake to wake, to the end of the run; answers its status. */
+    async toEnd(instance: Instance): Promise<Awaited<ReturnType<Instance["status"]>>> {
+      for (let n = 0; n < 1_000; n++) {
+        await h.runUntilIdle();
+        const status = await instance.status();
+        if (["complete", "errored", "terminated"].includes(status.status)) return status;
+        const { nextWakeInMs } = await h.tick();
+        if (nextWakeInMs === null) throw new Error(`nothing will wake it: ${status.status}`);
+        await h.clock.advance(nextWakeInMs);
+      }
+      throw new Error("it does not end");
+    },
+    async run(params?: unknown): Promise<Awaited<ReturnType<Instance["status"]>>> {
+      return self.toEnd(await self.create(params));
+    },
+    async output(params?: unknown): Promise<unknown> {
+      const instance = await self.create(params);
+      await self.toEnd(instance);
+      return instance.result({ timeout: 0 });
+    },
+    async steps(instance: Instance) {
+      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+      return entries.filter((entry) => entry.kind === "step");
+    },
+    async events(instance: Instance) {
+      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+      return entries.filter((entry) => entry.kind === "event");
+    },
+  };
+  return self;
+}
+
+function registryOf(all: Readonly<Record<string, Code>>): Registry {
+  const entries = Object.entries(all);
+  return Object.fromEntries(
+    entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]),
+  ) as unknown as Registry;
+}
+
+/** Holds whoever awaits it until the test opens it. */
+export class Gate<T = void> {
+  readonly passed: Promise<T>;
+  open!: (value: T) => void;
+  fail!: (error: unknown) => void;
+
+  constructor() {
+    this.passed = new Promise<T>((resolve, reject) => {
+      this.open = resolve;
+      this.fail = reject;
+    });
+    this.passed.catch(() => {});
+  }
+}
+
+/** A body that says when it was entered, and waits for the test to let it end. */
+export class HeldBody<T = unknown> {
+  readonly entered = new Gate();
+  readonly result = new Gate<T>();
+  entries = 0;
+  signal: AbortSignal | null = null;
+
+  readonly body = ({ signal }: { signal: AbortSignal }): Promise<T> => {
+    this.entries += 1;
+    this.signal = signal;
+    this.entered.open();
+    return this.result.passed;
+  };
+}

@@ -1,0 +1,441 @@
+import { DuplicateStepError, type StepContext } from "pawl";
+import { describe, expect, test } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { evicting, Gate, HeldBody, memories, stage } from "./stage.js";
+
+export function steps(on: StoreFixture): void {
+  describe.each(memories)("steps, %s", (_, runner) => {
+    test("a step's body runs once; from then on its recorded result is the answer", async () => {
+      let calls = 0;
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const a = await step.do("a", () => ++calls);
+          await step.sleep("nap", "1 hour");
+          const again = await step.do("a", () => ++calls);
+          return [a, again];
+        },
+        { runner },
+      );
+      expect(await s.output()).toEqual([1, 1]);
+      expect(calls).toBe(1);
+    });
+
+    test("a value that JSON does not know is the same on the first run and on replay", async () => {
+      const value = () => ({
+        big: 12345678901234567890n,
+        date: new Date(1_600_000_000_123),
+        map: new Map([["k", new Set([1, "two"])]]),
+        bytes: new Uint8Array([0, 255]),
+        missing: undefined,
+        negative: -0,
+        nan: Number.NaN,
+        text: "\0 nul, ' quote, \\ backslash, 😀",
+      });
+      const seen: unknown[] = [];
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const got = await step.do("make", value);
+          seen.push(got);
+          await step.sleep("nap", "1 day");
+          return got;
+        },
+        { runner },
+      );
+      expect(await s.output()).toEqual(value());
+      for (const each of seen) expect(each).toEqual(value());
+    });
+
+    test("what the code does to a result does not change what it gets next time", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const first = await step.do("list", () => ["a"]);
+          first.push("b");
+          await step.sleep("nap", 1_000);
+          return step.do("list", () => ["never"]);
+        },
+        { runner },
+      );
+      expect(await s.output()).toEqual(["a"]);
+    });
+
+    test("an error keeps its class, name, code and cause, caught at first and on replay", async () => {
+      const seen: unknown[] = [];
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const fails = (): never => {
+            const cause = new RangeError("deeper");
+            throw Object.assign(new TypeError("bad", { cause }), { code: "E_BAD", name: "Odd" });
+          };
+          const error = await step
+            .do("fails", { retries: { limit: 0, delay: 0 } }, fails)
+            .catch((caught: unknown) => caught);
+          seen.push(error);
+          await step.sleep("nap", 1_000);
+          return error instanceof TypeError;
+        },
+        { runner },
+      );
+      expect(await s.output()).toBe(true);
+      expect(seen.length).toBe(runner === evicting ? 2 : 1);
+      for (const error of seen as TypeError[]) {
+        expect(error).toBeInstanceOf(TypeError);
+        expect(error).toMatchObject({ name: "Odd", message: "bad", code: "E_BAD" });
+        expect(error.cause).toBeInstanceOf(RangeError);
+        expect(error.cause).toMatchObject({ message: "deeper" });
+      }
+    });
+
+    test.each([[undefined], [0], [""], [null], [false], [Number.NaN]])(
+      "a step that throws %j fails with just that",
+      async (thrown) => {
+        const s = await stage(
+          on,
+          async (_event, step) => {
+            const outcome = await step
+              .do("falsy", { retries: { limit: 1, delay: 1_000 } }, () => {
+                throw thrown;
+              })
+              .then(
+                () => "succeeded",
+                (error: unknown) => ({ error }),
+              );
+            await step.sleep("nap", 1_000);
+            return outcome;
+          },
+          { runner },
+        );
+        expect(await s.output()).toEqual({ error: thrown });
+      },
+    );
+
+    test("non-step awaits between steps are harmless", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const a = await step.do("a", () => 1);
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          await step.sleep("nap", 1_000);
+          await Promise.resolve();
+          const b = await step.do("b", () => a + 1);
+          await new Promise((resolve) => setImmediate(resolve));
+          return step.do("c", () => b + 1);
+        },
+        { runner },
+      );
+      expect(await s.output()).toBe(3);
+    });
+  });
+
+  describe("steps", () => {
+    test("a body learns its name, count, attempt, config, instance and signal", async () => {
+      const contexts: StepContext[] = [];
+      const s = await stage(on, (_event, step) =>
+        step.do(
+          "look",
+          { retries: { limit: 2, delay: "1 second", backoff: "linear" }, timeout: "5 minutes" },
+          (context) => {
+            contexts.push(context);
+            if (context.attempt === 1) throw new Error("again");
+          },
+        ),
+      );
+      await s.run();
+      expect(contexts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+      expect(contexts[1]).toMatchObject({
+        step: { name: "look", count: 1 },
+        instanceId: "i1",
+        config: { retries: { limit: 2, delay: 1_000, backoff: "linear" }, timeout: 300_000 },
+      });
+      expect(contexts[1]?.signal).toBeInstanceOf(AbortSignal);
+      expect(contexts[1]?.signal.aborted).toBe(false);
+    });
+
+    test("history shows each step with its result and its attempts", async () => {
+      const s = await stage(on, async (_event, step) => {
+        await step.do("a", () => ({ n: 1 }));
+        await step.do("flaky", { retries: { limit: 3, delay: 1_000 } }, ({ attempt }) => {
+          if (attempt === 1) throw new TypeError("not yet");
+          return "ok";
+        });
+      });
+      const i = await s.create();
+      await s.toEnd(i);
+      expect(await s.steps(i)).toMatchObject([
+        { name: "a", type: "do", status: "completed", result: { n: 1 }, attempts: [{ n: 1 }] },
+        {
+          name: "flaky",
+          status: "completed",
+          result: "ok",
+          attempts: [{ n: 1, error: { name: "TypeError", message: "not yet" } }, { n: 2 }],
+        },
+      ]);
+    });
+
+    test("an error that the code lets out ends the instance; one that it catches does not", async () => {
+      const fails = (): never => {
+        throw Object.assign(new RangeError("no"), { code: 7 });
+      };
+      const once = { retries: { limit: 0, delay: 0 } };
+      const lets = await stage(on, (_event, step) => step.do("x", once, fails));
+      expect(await lets.run()).toEqual({
+        status: "errored",
+        error: { name: "RangeError", message: "no", code: 7 },
+      });
+      const catches = await stage(on, (_event, step) => step.do("x", once, fails).catch(() => "ok"));
+      expect(await catches.run()).toEqual({ status: "complete", output: "ok" });
+    });
+
+    test("result() gives the output, or throws the instance's error with its class", async () => {
+      const s = await stage(on, async (event) => {
+        if (event.payload === "bad") throw new TypeError("no good");
+        return new Map([["n", 1n]]);
+      });
+      expect(await s.output("good")).toEqual(new Map([["n", 1n]]));
+      await expect(s.output("bad")).rejects.toThrow(TypeError);
+    });
+
+    test("a result above the limit errors the step at once, by name, without a retry", async () => {
+      let calls = 0;
+      const s = await stage(on, (_event, step) => step.do("big", () => (calls++, "x".repeat(2_000))), {
+        limits: { stepResultMaxBytes: 1_000 },
+      });
+      const status = await s.run();
+      expect(status).toMatchObject({ status: "errored", error: { name: "PayloadTooLargeError" } });
+      expect(status.error?.message).toContain("big");
+      expect(calls).toBe(1);
+    });
+
+    test("a result of a mebibyte is stored", async () => {
+      const text = "ä".repeat(524_000);
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const got = await step.do("big", () => text);
+          await step.sleep("nap", 1_000);
+          return got === text;
+        },
+        { runner: evicting },
+      );
+      expect(await s.output()).toBe(true);
+    });
+
+    test.each([
+      ["a function", () => () => 1, "function"],
+      ["a class instance", () => new (class Odd {})(), "Odd"],
+      [
+        "a cycle",
+        () => {
+          const cycle: { me?: unknown } = {};
+          cycle.me = cycle;
+          return cycle;
+        },
+        "me",
+      ],
+    ])("%s as a result is one clear error that names the step", async (_what, make, word) => {
+      let calls = 0;
+      const s = await stage(on, (_event, step) =>
+        step.do("odd result", () => {
+          calls += 1;
+          return make();
+        }),
+      );
+      const status = await s.run();
+      expect(status).toMatchObject({ status: "errored", error: { name: "SerializationError" } });
+      expect(status.error?.message).toContain("odd result");
+      expect(status.error?.message).toContain(word);
+      expect(calls).toBe(1);
+    });
+
+    test("an output above its limit, or one that cannot be stored, errors the instance", async () => {
+      const s = await stage(on, (event) => (event.payload === 1 ? "x".repeat(200) : () => 1), {
+        limits: { outputMaxBytes: 100 },
+      });
+      expect(await s.run(1)).toMatchObject({ error: { name: "PayloadTooLargeError" } });
+      expect(await s.run(2)).toMatchObject({ error: { name: "SerializationError" } });
+    });
+
+    test.each([["empty", ""], ["257 characters long", "n".repeat(257)], ["with a NUL", "a\0b"]])(
+      "a step name that is %s is the author's mistake, and catchable",
+      async (_what, name) => {
+        const s = await stage(on, async (_event, step) => {
+          const errors = await Promise.allSettled([
+            step.do(name, () => 1),
+            step.sleep(name, 1),
+            step.sleepUntil(name, 1),
+            step.waitForEvent(name, { type: "x" }),
+          ]);
+          return errors.map((each) => each.status === "rejected" && each.reason.name);
+        });
+        expect(await s.output()).toEqual(Array(4).fill("ValidationError"));
+      },
+    );
+
+    test("a step name may have 256 characters of any script", async () => {
+      const name = "😀".repeat(256);
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          await step.do(name, () => 1);
+          await step.sleep("nap", 1);
+          return step.do(name, () => 2);
+        },
+        { runner: evicting },
+      );
+      expect(await s.output()).toBe(1);
+    });
+
+    test("a loop of steps ends at the cap, even if its author catches errors; waits do not count", async () => {
+      let bodies = 0;
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          for (let n = 0; n < 3; n++) await step.sleep(`nap ${n}`, 1);
+          for (let n = 0; ; n++) await step.do(`step ${n}`, () => ++bodies).catch(() => {});
+        },
+        { limits: { maxStepsPerRun: 4 } },
+      );
+      expect(await s.run()).toMatchObject({
+        status: "errored",
+        error: { name: "MaxStepsExceededError" },
+      });
+      expect(bodies).toBe(4);
+    });
+
+    test("exactly as many steps as the cap allows are fine", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          for (let n = 0; n < 4; n++) await step.do(`step ${n}`, () => n);
+          await step.sleep("nap", 1);
+          return "done";
+        },
+        { limits: { maxStepsPerRun: 4 }, runner: evicting },
+      );
+      expect(await s.output()).toBe("done");
+    });
+
+    test("the same name at the same time throws DuplicateStepError; the first one is unharmed", async () => {
+      const s = await stage(on, async (_event, step) => {
+        const [a, b] = await Promise.allSettled([
+          step.do("same", () => 1),
+          step.do("same", () => 2),
+        ]);
+        return [a, b.status === "rejected" && b.reason instanceof DuplicateStepError];
+      });
+      expect(await s.output()).toEqual([{ status: "fulfilled", value: 1 }, true]);
+    });
+
+    test('with "counted", the same name again is the next step of that name', async () => {
+      const counts: number[] = [];
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const body = ({ step: { count } }: StepContext): number => (counts.push(count), count);
+          const a = await step.do("same", body);
+          await step.sleep("nap", 1);
+          const b = await step.do("same", body);
+          await step.sleep("nap", 1);
+          const [c, d] = await Promise.all([step.do("same", body), step.do("same", body)]);
+          return [a, b, c, d];
+        },
+        { repeatedStepNames: "counted", runner: evicting },
+      );
+      expect(await s.output()).toEqual([1, 2, 3, 4]);
+      expect(counts).toEqual([1, 2, 3, 4]);
+    });
+
+    test('with "error", the same name again throws, on replay too', async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          await step.do("same", () => 1);
+          await step.sleep("nap", 1);
+          return step.do("same", () => 2).catch((error: Error) => error.name);
+        },
+        { repeatedStepNames: "error", runner: evicting },
+      );
+      expect(await s.output()).toBe("DuplicateStepError");
+    });
+
+    test("a name used for two kinds of steps is a StepMismatchError that names both", async () => {
+      const s = await stage(on, async (_event, step) => {
+        await step.do("x", () => 1);
+        await step.sleep("x", 1);
+      });
+      const { error } = await s.run();
+      expect(error?.name).toBe("StepMismatchError");
+      expect(error?.message).toMatch(/x.*do.*sleep/);
+    });
+
+    test("a failing step that nobody awaits is recorded, and ends neither process nor instance", async () => {
+      const once = { retries: { limit: 0, delay: 0 } };
+      const s = await stage(on, async (_event, step) => {
+        void step.do("forgotten", once, () => Promise.reject(new Error("unheard")));
+        await step.do("next", () => 1);
+        await step.do("last", () => 2);
+        return "done";
+      });
+      const i = await s.create();
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "done" });
+      const forgotten = (await s.steps(i)).find(({ name }) => name === "forgotten");
+      expect(forgotten).toMatchObject({ status: "errored", error: { message: "unheard" } });
+    });
+
+    test("a run that returns while a body still runs: the signal fires, the result is dropped", async () => {
+      const held = new HeldBody();
+      const s = await stage(on, async (_event, step) => {
+        void step.do("slow", held.body);
+        await step.do("quick", () => 1);
+        return "done";
+      });
+      const i = await s.create();
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "done" });
+      expect(held.signal?.aborted).toBe(true);
+      held.result.open("too late");
+      await s.pass(1_000);
+      const slow = (await s.steps(i)).find(({ name }) => name === "slow");
+      expect(slow?.result).toBeUndefined();
+    });
+
+    test("a step may call steps: each is recorded, and none is repeated when the outer one is", async () => {
+      const calls: string[] = [];
+      const s = await stage(
+        on,
+        (_event, step) =>
+          step.do("outer", { retries: { limit: 1, delay: 1_000 } }, async ({ attempt }) => {
+            calls.push(`outer ${attempt}`);
+            const inner = await step.do("inner", () => (calls.push("inner"), 20));
+            if (attempt === 1) throw new Error("after inner");
+            return inner + 1;
+          }),
+        { runner: evicting },
+      );
+      expect(await s.output()).toBe(21);
+      expect(calls).toEqual(["outer 1", "inner", "outer 2"]);
+    });
+
+    test("a synchronous body and a thenable result work like any other", async () => {
+      const s = await stage(on, async (_event, step) => [
+        await step.do("sync", () => 1),
+        await step.do("thenable", () => ({ then: (ok: (n: number) => void) => ok(2) }) as never),
+        await step.do("nothing", () => {}),
+      ]);
+      expect(await s.output()).toEqual([1, 2, undefined]);
+    });
+
+    test("steps side by side run at the same time", async () => {
+      const [a, b] = [new Gate(), new Gate()];
+      const s = await stage(on, (_event, step) =>
+        Promise.all([
+          step.do("a", async () => (a.open(), await b.passed, "a")),
+          step.do("b", async () => (b.open(), await a.passed, "b")),
+        ]),
+      );
+      expect(await s.output()).toEqual(["a", "b"]);
+    });
+  });
+}
