@@ -19,7 +19,7 @@ export type Workings = {
   readonly runtime: Runtime;
   readonly timing: EngineTiming;
   readonly runner: RunnerOptions;
-  readonly overrides: StepOverrides | null;
+  readonly overrides?: StepOverrides;
 };
 
 export type Assembled<R extends Registry, Tx> = {
@@ -58,7 +58,7 @@ export function assemble<const R extends Registry, Tx>(
     env: envOf(options.env, workflows),
     bindingsFor: (children) => makeBindings(instances, children),
     timing,
-    overrides,
+    overrides: overrides ?? null,
   };
   const runner = new Runner(store, entries, context, runnerOptions);
   return { workflows, instances, runner };

@@ -41,7 +41,6 @@ export function createWorkflows<const R extends Registry, Tx>(
     runtime: webRuntime,
     timing: defaultTiming,
     runner: defaultRunnerOptions,
-    overrides: null,
   });
   const { store } = options;
   return {

@@ -490,12 +490,7 @@ describe("the store", () => {
       opened.push(module);
       return modules[module] ?? {};
     });
-    expect(opened).toEqual([
-      "node:sqlite",
-      "@photostructure/sqlite",
-      "better-sqlite3",
-      ":memory:",
-    ]);
+    expect(opened).toEqual(["node:sqlite", "@photostructure/sqlite", "better-sqlite3", ":memory:"]);
   });
 });
 

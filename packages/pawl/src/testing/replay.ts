@@ -82,7 +82,7 @@ const lenient: Partial<Limits> = { maxStepsPerRun: 1_000_000, maxSleepMs: 3_650 
  */
 export async function replay(
   history: ExportedHistory,
-  workflow: WorkflowClass | ClassEntry | WorkflowDefinition<never>,
+  workflow: WorkflowClass | ClassEntry | WorkflowDefinition,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
   checkHistory(history);
@@ -99,7 +99,7 @@ function checkHistory(history: ExportedHistory): void {
 
 function entryOf(
   history: ExportedHistory,
-  workflow: WorkflowClass | ClassEntry | WorkflowDefinition<never>,
+  workflow: WorkflowClass | ClassEntry | WorkflowDefinition,
   limits: Limits,
 ): WorkflowEntry {
   const given = typeof workflow === "function" ? { name: history.workflow, workflow } : workflow;
