@@ -30,7 +30,7 @@ import { Attempt, type AttemptOutcome } from "./attempt.js";
 import { Children } from "./children.js";
 import { Journal } from "./journal.js";
 import type { StepOverrides } from "./overrides.js";
-import { bytesOf, stepWrite } from "./part.js";
+import { bytesOf, stepWrite, type Doing } from "./part.js";
 import { retryDelayMs } from "./retry.js";
 import { Step, type Body, type Settlement, type StepType } from "./step.js";
 import type { PolicyOf } from "./step-config.js";
@@ -93,6 +93,7 @@ export type StepBudget = { left: number };
 type Frozen = {
   readonly part: Part;
   readonly steps: readonly Step[];
+  readonly starting: readonly Step[];
   readonly seq: number;
   readonly calls: number;
 };
@@ -136,6 +137,8 @@ export class Run {
 
   /** What the next part will bring. */
   readonly #dirty = new Set<Step>();
+  /** Of these, the ones whose start is written before their bodies. */
+  readonly #starting = new Set<Step>();
   #attemptWrites: AttemptWrite[] = [];
   #consumed: { number: number; ord: number }[] = [];
   #partNumber = 0;
@@ -602,6 +605,7 @@ export class Run {
       if (this.#isStopping && !body.isNested) continue;
       if (step.barrier > this.#durable) continue;
       if (step.needsStartRow && !step.hasStartRow) {
+        this.#starting.add(step);
         this.#dirty.add(step);
         continue;
       }
@@ -762,7 +766,7 @@ export class Run {
       claimNumber: this.claimNumber,
       partNumber: this.#partNumber,
       seenEvents: this.#seenEvents,
-      steps: steps.map((step) => stepWrite(step, this.#waits.has(step), nowMs)),
+      steps: steps.map((step) => stepWrite(step, this.#doing(step), nowMs)),
       attempts: this.#attemptWrites,
       consumed: this.#consumed,
       spawns: [],
@@ -772,20 +776,28 @@ export class Run {
       next,
     };
     if (settles) this.#mustForgive = false;
+    const starting = [...this.#starting];
     this.#dirty.clear();
+    this.#starting.clear();
     this.#attemptWrites = [];
     this.#consumed = [];
     this.#historyBytes += part.steps.reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#frozen = { part, steps, seq: this.#journal.lastSeq, calls: this.#calls };
+    this.#frozen = { part, steps, starting, seq: this.#journal.lastSeq, calls: this.#calls };
     return part;
   }
 
-  /** A start that was written and did not happen must not count. */
+  #doing(step: Step): Doing {
+    if (this.#waits.has(step)) return "waiting";
+    return this.#starting.has(step) ? "starting" : null;
+  }
+
+  /** A start that does not happen must not be written; one that was, must not count. */
   #takeBackStarts(): void {
+    for (const step of this.#starting) this.#dirty.delete(step);
+    this.#starting.clear();
     for (const step of this.#ready) {
       if (!step.hasStartRow) continue;
       step.hasStartRow = false;
-      step.needsStartRow = false;
       this.#dirty.add(step);
     }
   }
@@ -800,12 +812,12 @@ export class Run {
     for (const [n, step] of frozen.steps.entries()) {
       const written = frozen.part.steps[n];
       step.recordedAs = written?.status ?? null;
-      if (written?.status === "running") step.hasStartRow = true;
       const { wake } = written ?? { wake: null };
       if (wake !== null && step.wakeAt === null) {
         step.wakeAt = "at" in wake ? wake.at : answer.now + wake.inMs;
       }
     }
+    for (const step of frozen.starting) step.hasStartRow = true;
     this.#releaseBarriers();
     this.#pauseRequested = answer.pauseRequested;
     if (answer.state === "leased") {

@@ -34,7 +34,7 @@ export async function createHarness<const R extends Registry, Tx = SqliteHandle>
   }
   const store = await (given === undefined
     ? // Nobody can have asked for another kind of transaction.
-      (memoryStore(clock) as Promise<Store<unknown>> as Promise<Store<Tx>>)
+      (memoryStore(clock) as Promise<Store> as Promise<Store<Tx>>)
     : typeof given === "function"
       ? given(clock)
       : given);

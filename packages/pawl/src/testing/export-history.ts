@@ -51,11 +51,17 @@ export async function exportHistory<Tx>(
     }
   }
   if (run === undefined) throw invalidRequest(`the instance has no run ${runNumber}`);
-  const { workflow, id, iid, params, createdAt } = record;
-  const { status, output, error } = run;
   return {
     format: 1,
-    ...{ workflow, id, iid, runNumber, status, params, output, error, createdAt },
+    workflow: record.workflow,
+    id: record.id,
+    iid: record.iid,
+    runNumber,
+    status: run.status,
+    params: record.params,
+    output: run.output,
+    error: run.error,
+    createdAt: record.createdAt,
     exportedAt: await store.now(),
     repeatedStepNames,
     steps: steps.toSorted((a, b) => a.ord - b.ord),

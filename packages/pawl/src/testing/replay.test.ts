@@ -6,6 +6,7 @@ import {
   type WorkflowEvent,
   type WorkflowStep,
 } from "../index.js";
+import type { SqliteHandle } from "../sqlite.js";
 import {
   createHarness,
   DivergenceError,
@@ -15,12 +16,12 @@ import {
   type ReplayOptions,
 } from "./index.js";
 
-type Code = (step: WorkflowStep, event: WorkflowEvent<unknown>) => Promise<unknown>;
+type Code = (step: WorkflowStep, event: WorkflowEvent) => Promise<unknown>;
 
 const workflow = (code: Code) =>
   defineWorkflow({
     name: "order",
-    run: (event: WorkflowEvent<unknown>, step): Promise<unknown> => code(step, event),
+    run: (event: WorkflowEvent, step): Promise<unknown> => code(step, event),
   });
 
 const open: { close(): Promise<void> }[] = [];
@@ -32,7 +33,7 @@ type Registered = { readonly ORDER: ReturnType<typeof workflow> };
 type Recording = {
   readonly params?: unknown;
   readonly names?: RepeatedStepNames;
-  meanwhile?(h: Harness<Registered, unknown>): Promise<void>;
+  readonly meanwhile?: (h: Harness<Registered, SqliteHandle>) => Promise<void>;
 };
 
 /** What is left of a run of that code; as if it had been kept in a file. */
@@ -44,7 +45,7 @@ async function record(code: Code, { params, names, meanwhile }: Recording = {}) 
   open.push(h);
   await h.workflows.ORDER.create({ id: "o1", params });
   await h.runUntilIdle();
-  await meanwhile?.(h as unknown as Harness<Registered, unknown>);
+  await meanwhile?.(h);
   return JSON.parse(JSON.stringify(await h.exportHistory("order", "o1"))) as ExportedHistory;
 }
 

@@ -372,24 +372,21 @@ function named({ name, count }: Pick<ReplayedStep, "name" | "count">): string {
   return count === 1 ? quote(name) : `${quote(name)} (call ${count})`;
 }
 
-function claimedFrom({
-  iid,
-  workflow,
-  id,
-  runNumber,
-  params,
-  createdAt,
-  exportedAt,
-}: ExportedHistory): Claimed {
+function claimedFrom(history: ExportedHistory): Claimed {
   return {
-    ...{ iid, workflow, id, runNumber, params, createdAt },
+    iid: history.iid,
+    workflow: history.workflow,
+    id: history.id,
+    runNumber: history.runNumber,
+    params: history.params,
+    createdAt: history.createdAt,
+    now: history.exportedAt,
     claimNumber: 1,
     resuming: true,
     takenOver: false,
     takeovers: 0,
     eventCount: 0,
     historyBytes: 0,
-    now: exportedAt,
   };
 }
 

@@ -1,6 +1,7 @@
 // Checked before the classes: no order of files may close a cycle.
-import { createWorkflows, store } from "../create-workflows.js";
+import { createWorkflows } from "pawl";
 import { same } from "../same.js";
+import { store } from "../store.js";
 import { registry } from "./workflows.js";
 
 const env = { mailer: { send: async () => {} } };

@@ -1,4 +1,5 @@
 import {
+  createWorkflows,
   defineRegistry,
   defineWorkflow,
   WorkflowEntrypoint,
@@ -8,7 +9,7 @@ import {
   type WorkflowStep,
 } from "pawl";
 import { same } from "../same.js";
-import { createWorkflows, store, type Handle } from "../create-workflows.js";
+import { store, type Handle } from "../store.js";
 
 type Params = { readonly orderId: string };
 

@@ -1,7 +1,6 @@
-import { defineWorkflow, WorkflowEntrypoint } from "pawl";
+import { createWorkflows, defineWorkflow, WorkflowEntrypoint, type Bindings } from "pawl";
 import { same } from "../same.js";
-import { createWorkflows, store, type Handle } from "../create-workflows.js";
-import type { Bindings } from "pawl";
+import { store, type Handle } from "../store.js";
 
 class Plain extends WorkflowEntrypoint {
   override async run() {

@@ -1,5 +1,6 @@
 import { type } from "arktype";
 import {
+  createWorkflows,
   defineRegistry,
   defineWorkflow,
   WorkflowEntrypoint,
@@ -9,7 +10,7 @@ import {
 import * as v from "valibot";
 import { z } from "zod";
 import { same } from "../same.js";
-import { createWorkflows, store } from "../create-workflows.js";
+import { store } from "../store.js";
 
 const withZod = defineWorkflow({
   name: "zod",

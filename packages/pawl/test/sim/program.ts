@@ -35,7 +35,8 @@ export const eventTypes = ["red", "blue"];
 /** What the code of a program needs of the simulation. */
 export interface Outside {
   sleep(ms: number): Promise<void>;
-  body(node: DoNode, context: StepContext): Promise<unknown>;
+  /** `first` is what the body does before it takes its time. */
+  body(node: DoNode, context: StepContext, first: () => Promise<void>): Promise<unknown>;
   child(name: string): Promise<unknown>;
 }
 
@@ -43,14 +44,16 @@ export async function execute(node: Node, step: WorkflowStep, outside: Outside):
   const run = (item: Node): Promise<unknown> => execute(item, step, outside);
   switch (node.kind) {
     case "do":
-      return step.do(node.name, configOf(node), async (context) => {
-        if (node.child === true) await outside.child(`${node.name}-child`);
-        const { nested } = node;
-        if (nested !== undefined) {
-          await step.do(nested.name, configOf(nested), (inner) => outside.body(nested, inner));
-        }
-        return outside.body(node, context);
-      });
+      return step.do(node.name, configOf(node), (context) =>
+        outside.body(node, context, async () => {
+          if (node.child === true) await outside.child(`${node.name}-child`);
+          const { nested } = node;
+          if (nested === undefined) return;
+          await step.do(nested.name, configOf(nested), (inner) =>
+            outside.body(nested, inner, async () => {}),
+          );
+        }),
+      );
     case "sleep":
       await step.sleep(node.name, node.ms);
       return "slept";

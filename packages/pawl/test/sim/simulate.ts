@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
-import { DatabaseSync } from "@photostructure/sqlite";
 import { assemble } from "../../src/assemble.js";
 import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entrypoint.js";
 import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type Runner } from "../../src/runner/runner.js";
-import { sqliteStore } from "../../src/sqlite.js";
-import type { Part, PartAnswer, Store } from "../../src/store/store.js";
+import type { Part, PartAnswer } from "../../src/store/store.js";
 import { Checker, Violation, type Snapshot } from "./checker.js";
+import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
 import { execute, messageOf, outcomesOf, type DoNode, type Node } from "./program.js";
@@ -45,7 +44,7 @@ const END_MS = 10 * 60_000;
 
 /** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
 export async function simulate(scenario: Scenario): Promise<Report> {
-  const simulation = new Simulation(scenario);
+  const simulation = new Simulation(scenario, await emptyDatabase());
   const rejections: unknown[] = [];
   const onRejection = (reason: unknown): void => void rejections.push(reason);
   process.on("unhandledRejection", onRejection);
@@ -76,13 +75,11 @@ class Simulation implements FaultPlan {
   readonly log: string[] = [];
   readonly #scenario: Scenario;
   readonly #world: World;
-  readonly #db = new DatabaseSync(":memory:");
-  readonly #store: Store;
+  readonly #database: Database;
   readonly #ledger = new Ledger();
   readonly #checker: Checker;
   readonly #sometimes = new Map<string, number>();
   readonly #runners = new Map<Process, Runner>();
-  readonly #snapshot: () => Snapshot;
   readonly #created = new Set<string>();
   #calls = 0;
   #crashes = 0;
@@ -90,48 +87,19 @@ class Simulation implements FaultPlan {
   #tokens = 0;
   #failure: unknown = null;
 
-  constructor(scenario: Scenario) {
+  constructor(scenario: Scenario, database: Database) {
     this.#scenario = scenario;
-    this.#world = new World(scenario.seed);
-    this.#store = sqliteStore(this.#db, { clock: this.#world.clock });
+    this.#database = database;
+    this.#world = new World(scenario.seed, database.clock);
     this.#checker = new Checker(this.#ledger);
-    this.#snapshot = this.#snapshots();
   }
 
-  #snapshots(): () => Snapshot {
-    let read: (() => Snapshot) | null = null;
-    return () => {
-      read ??= this.#prepareSnapshot();
-      return read();
-    };
-  }
-
-  #prepareSnapshot(): () => Snapshot {
-    const all = (sql: string): (() => never[]) => {
-      const statement = this.#db.prepare(sql);
-      return () => statement.all() as never[];
-    };
-    const instances = all("SELECT iid, id, run_no, status, output, error FROM pawl_instance");
-    const tickets = all(
-      "SELECT tid, run_no, state, owner, due_at, wait_mask, claim_no, pause_requested FROM pawl_ticket",
-    );
-    const steps = all(
-      `SELECT iid, run_no, ord, name, type, status, seq, attempts, claim_no, started_at, ended_at, wake_at,
-         wait_key, result, error FROM pawl_step ORDER BY iid, run_no, ord`,
-    );
-    const events = all("SELECT iid, run_no, number, type, created_at, consumed_by FROM pawl_event");
-    const runners = all("SELECT id, dead FROM pawl_runner");
-    return () => ({
-      instances: instances(),
-      tickets: tickets(),
-      steps: steps(),
-      events: events(),
-      runners: runners(),
-    });
+  get #snapshot(): () => Snapshot {
+    return this.#database.snapshot;
   }
 
   note(line: string): void {
-    this.log.push(`${this.#world.now - 1_700_000_000_000} ${line}`);
+    this.log.push(`${this.#world.elapsedMs} ${line}`);
   }
 
   count(what: string): void {
@@ -139,7 +107,6 @@ class Simulation implements FaultPlan {
   }
 
   async run(): Promise<Report> {
-    await this.#store.migrate();
     const scenario = this.#scenario;
     const world = this.#world;
     for (let n = 0; n < scenario.processes; n++) this.#startProcess();
@@ -154,7 +121,7 @@ class Simulation implements FaultPlan {
     );
     const isOver = (): boolean => {
       if (this.#failure !== null) return true;
-      if (!clientIsDone || world.now - 1_700_000_000_000 < scenario.healAtMs) return false;
+      if (!clientIsDone) return false;
       return this.#snapshot().instances.every(({ status }) => status !== "live");
     };
     let checks = 0;
@@ -172,7 +139,6 @@ class Simulation implements FaultPlan {
     }
     this.#checker.end(end);
     const outcomes = this.#checkOutcomes(end);
-    this.#db.close();
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
     return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
   }
@@ -213,7 +179,7 @@ class Simulation implements FaultPlan {
     const { runner } = assemble(
       {
         workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
-        store: faultyStore(this.#store, proc, this),
+        store: faultyStore(this.#database.store, proc, this),
         logger: this.#logger(proc),
       },
       {
@@ -297,7 +263,7 @@ class Simulation implements FaultPlan {
         const program = simulation.#scenario.programs[n] ?? childProgram;
         return execute(program, step, {
           sleep: (ms) => proc.runtime.scheduler.sleep(ms),
-          body: (node, context) => simulation.#body(proc, run, node, context),
+          body: (node, context, first) => simulation.#body(proc, run, node, context, first),
           child: async (name) => {
             const id = `${name}-of-${event.instanceId}-${event.runNumber}`;
             const child = await this.workflows["PROGRAM"]?.create({ id, params: { n: -1 } });
@@ -308,7 +274,13 @@ class Simulation implements FaultPlan {
     };
   }
 
-  async #body(proc: Process, run: string, node: DoNode, context: StepContext): Promise<unknown> {
+  async #body(
+    proc: Process,
+    run: string,
+    node: DoNode,
+    context: StepContext,
+    first: () => Promise<void>,
+  ): Promise<unknown> {
     const world = this.#world;
     const attempt = context.attempt;
     const maxAttempts = node.limit === null ? Infinity : node.limit + 1;
@@ -330,6 +302,7 @@ class Simulation implements FaultPlan {
         this.count("body given back");
       }
     });
+    await first();
     if (node.takesMs > 0) await proc.runtime.scheduler.sleep(node.takesMs);
     if (node.kills.includes(attempt)) {
       this.count("body kills its process");
@@ -356,7 +329,7 @@ class Simulation implements FaultPlan {
 
   faultOf(proc: Process, verb: Verb): Fault | null {
     this.#calls += 1;
-    if (this.#world.now - 1_700_000_000_000 >= this.#scenario.healAtMs) return null;
+    if (this.#world.elapsedMs >= this.#scenario.healAtMs) return null;
     const fault = this.#scenario.faultOf(this.#world, verb, this.#calls, proc);
     if (fault !== null) {
       this.count(`${fault} ${verb}`);
@@ -367,7 +340,7 @@ class Simulation implements FaultPlan {
   }
 
   isOut(): boolean {
-    const at = this.#world.now - 1_700_000_000_000;
+    const at = this.#world.elapsedMs;
     const isOut = this.#scenario.outages.some(({ fromMs, toMs }) => at >= fromMs && at < toMs);
     if (isOut) this.count("outage");
     return isOut;
@@ -419,7 +392,7 @@ class Simulation implements FaultPlan {
     const { workflows } = assemble(
       {
         workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
-        store: faultyStore(this.#store, proc, this),
+        store: faultyStore(this.#database.store, proc, this),
       },
       {
         runtime: proc.runtime,

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cancel, Runtime } from "../../src/model/seams.js";
-import { ManualClock } from "../../src/testing/clock.js";
+import type { ManualClock } from "../../src/testing/clock.js";
 import { Dice } from "./random.js";
 
 type Timer = { at: number; order: number; run: () => void };
@@ -14,13 +14,20 @@ const asyncContext = new AsyncLocalStorage<unknown>();
 export class World {
   readonly dice: Dice;
   /** The database's clock, and the true one. */
-  readonly clock = new ManualClock(1_700_000_000_000);
+  readonly clock: ManualClock;
+  readonly #startMs: number;
   readonly #tasks: (() => void)[] = [];
   readonly #timers: Timer[] = [];
   #order = 0;
 
-  constructor(seed: number) {
+  constructor(seed: number, clock: ManualClock) {
     this.dice = new Dice(seed);
+    this.clock = clock;
+    this.#startMs = clock.now();
+  }
+
+  get elapsedMs(): number {
+    return this.now - this.#startMs;
   }
 
   get now(): number {
