@@ -494,6 +494,8 @@ export class Run {
       if (this.#wantsReopen) this.#host.reopen(this);
       return;
     }
+    // The ticket may be given up already: what comes next is done under the answer, or under the next claim.
+    if (this.#frozen !== null && this.#frozen.part.next.kind !== "continue") return;
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();

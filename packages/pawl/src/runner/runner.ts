@@ -84,8 +84,8 @@ export class Runner implements RunHost, RunnerHints {
   /** Runs whose tickets this process holds, and how their turns' ends are awaited. */
   readonly #leased = new Map<string, Run>();
   readonly #turns = new Map<Run, () => void>();
-  /** Claimed, and not yet running: their history is on its way. */
-  readonly #arriving = new Set<string>();
+  /** Claimed, and not yet running: their history is on its way. By iid; the value tells one arrival from another. */
+  readonly #arriving = new Map<string, object>();
   #reserved = 0;
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
@@ -227,7 +227,7 @@ export class Runner implements RunHost, RunnerHints {
       return this.#claim(limit);
     }
     this.#lease.heard(answer.now);
-    return this.#isClosed ? [] : answer.claimed;
+    return this.#isClosed || runner !== this.#lease.id ? [] : answer.claimed;
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
@@ -274,36 +274,51 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    this.#arriving.add(claimed.iid);
-    this.#holdLease();
-    const turn = this.#suspectTurn.then(() => this.#load([claimed], budget));
+    const arrived = this.#expect([claimed]);
+    const runner = this.#lease.id;
+    const turn = this.#suspectTurn
+      .then(() => (runner === this.#lease.id ? this.#load([claimed], budget) : undefined))
+      .finally(arrived);
     this.#suspectTurn = turn;
     return turn;
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
   async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    for (const { iid } of claimed) this.#arriving.add(iid);
-    this.#holdLease();
+    const arrived = this.#expect(claimed);
+    const runner = this.#lease.id;
     try {
       const loaded = await this.#store.load(
         // A dead owner did not say how much it had written.
         claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
       );
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
-      if (this.#isClosed) return;
+      // After its death nothing that a runner had claimed is its own.
+      if (this.#isClosed || runner !== this.#lease.id) return;
       const turns = claimed.map((each) =>
         this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget),
       );
-      for (const { iid } of claimed) this.#arriving.delete(iid);
+      arrived();
       await Promise.all(turns);
     } catch (error) {
       // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
       this.#context.logger.warn("load.failed", { runs: claimed.length, error: String(error) });
     } finally {
-      for (const { iid } of claimed) this.#arriving.delete(iid);
-      this.#turnEnded();
+      arrived();
     }
+  }
+
+  /** Runs that are ours, and will be here soon, until the answer is called. */
+  #expect(runs: readonly { readonly iid: string }[]): () => void {
+    const arrival = {};
+    for (const { iid } of runs) this.#arriving.set(iid, arrival);
+    this.#holdLease();
+    return () => {
+      for (const { iid } of runs) {
+        if (this.#arriving.get(iid) === arrival) this.#arriving.delete(iid);
+      }
+      this.#turnEnded();
+    };
   }
 
   #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
@@ -343,22 +358,19 @@ export class Runner implements RunHost, RunnerHints {
 
   reopen(run: Run): void {
     if (!this.#live.has(run) || this.#arriving.has(run.iid) || this.#isStopping) return;
-    this.#arriving.add(run.iid);
+    const arrived = this.#expect([run]);
     this.#oneByOne(() => this.#reopen(run))
       .catch((error: unknown) => {
         this.#context.logger.warn("reopen.failed", { error: String(error) });
       })
-      .finally(() => {
-        this.#arriving.delete(run.iid);
-        this.#turnEnded();
-      });
+      .finally(arrived);
   }
 
   async #reopen(run: Run): Promise<void> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
     const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
-    if (this.#isClosed) return;
+    if (this.#isClosed || runner !== this.#lease.id) return;
     // Not awaited: the turn has begun, and may be long.
     void this.#begin(claimed, null);
   }
@@ -537,7 +549,7 @@ export class Runner implements RunHost, RunnerHints {
       runner,
       started: (runs) => {
         this.#reserved -= runs.length;
-        void this.#begin(runs.map(asClaimed), null);
+        if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
       },
       release: (places) => {
         this.#reserved -= places;
