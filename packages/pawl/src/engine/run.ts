@@ -29,6 +29,7 @@ import { waitMaskOf } from "../store/wait-mask.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
 import { Children } from "./children.js";
 import { Journal } from "./journal.js";
+import type { StepOverrides } from "./overrides.js";
 import { bytesOf, stepWrite, type Doing } from "./part.js";
 import { retryDelayMs } from "./retry.js";
 import { Step, type Body, type Settlement, type StepType } from "./step.js";
@@ -49,6 +50,8 @@ export type EngineContext = {
   /** The bindings for a run's code. */
   bindingsFor(children: Children): unknown;
   readonly timing: EngineTiming;
+  /** Null outside of tests. */
+  readonly overrides: StepOverrides | null;
 };
 
 export type EngineTiming = {
@@ -290,6 +293,11 @@ export class Run {
   /** Something that kept bodies from starting may be over. */
   nudge(): void {
     this.#schedulePass();
+  }
+
+  /** The names of the steps whose bodies run. */
+  get runningSteps(): string[] {
+    return Array.from(this.#running.keys(), ({ name }) => name);
   }
 
   /** Rows for steps that run for a while, for people who watch. */
@@ -614,7 +622,8 @@ export class Run {
   #start(step: Step, body: Body): void {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
-    const attempt = new Attempt(step, body, this.#context.runtime, (ended, outcome) =>
+    const callback = this.#context.overrides?.body(step.name) ?? body.callback;
+    const attempt = new Attempt(step, { ...body, callback }, this.#context.runtime, (ended, outcome) =>
       this.#attemptEnded(ended, outcome),
     );
     // Before it begins: what the body does at once must find it running.
@@ -633,7 +642,10 @@ export class Run {
     }
     const { clock, random } = this.#context.runtime;
     const world = { random, nowMs: clock.now() };
-    const delayMs = retryDelayMs(failed.error, attempt.number, body.policy, world);
+    const delayMs = this.#shortened(
+      step,
+      retryDelayMs(failed.error, attempt.number, body.policy, world),
+    );
     step.lastError = encodeError(failed.error);
     this.#logFailure(attempt, delayMs);
     this.#noteAttempt(attempt, step.lastError, delayMs !== null);
@@ -647,6 +659,11 @@ export class Run {
       this.#dirty.add(step);
     }
     this.#schedulePass();
+  }
+
+  #shortened(step: Step, delayMs: number | null): number | null {
+    const isSkipped = this.#context.overrides?.skipsRetryDelay(step.name) === true;
+    return delayMs !== null && isSkipped ? 0 : delayMs;
   }
 
   /** Settles a step that succeeded; else answers its error. What cannot be stored is an error of the author's. */
@@ -702,7 +719,9 @@ export class Run {
   // Commits
 
   #hasNews(): boolean {
-    return this.#dirty.size > 0 || this.#attemptWrites.length > 0 || this.#next().kind !== "continue";
+    return (
+      this.#dirty.size > 0 || this.#attemptWrites.length > 0 || this.#next().kind !== "continue"
+    );
   }
 
   /** What becomes of the ticket if all is committed that is known now. */

@@ -40,6 +40,8 @@ export class Step {
   /** When its wait shall end, until it is registered. */
   wake: Wake | null = null;
   eventType: string | null = null;
+  /** A test wants its wait for an event to fail. */
+  timesOutAtOnce = false;
   body: Body | null = null;
   /** Its row must say that it is running before its body starts. */
   needsStartRow = false;

@@ -1,5 +1,11 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import { Run, type EngineContext, type RunHost, type StepBudget, type TurnEnd } from "../engine/run.js";
+import {
+  Run,
+  type EngineContext,
+  type RunHost,
+  type StepBudget,
+  type TurnEnd,
+} from "../engine/run.js";
 import type { RunnerHints } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import { encodeError } from "../model/error-codec.js";
@@ -135,6 +141,15 @@ export class Runner implements RunHost, RunnerHints {
     return Math.max(0, this.#options.concurrency - used);
   }
 
+  /** The runs that are leased here and now, for people who watch. */
+  get runs(): Run[] {
+    return [...this.#leased.values()];
+  }
+
+  get isBusy(): boolean {
+    return this.#leased.size > 0 || this.#arriving.size > 0;
+  }
+
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
@@ -178,12 +193,11 @@ export class Runner implements RunHost, RunnerHints {
       isLate = true;
       this.#turnEnded();
     });
-    const isEmpty = (): boolean => this.#leased.size === 0 && this.#arriving.size === 0;
-    while (!isLate && !isEmpty()) {
+    while (!isLate && this.isBusy) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return isEmpty();
+    return !this.isBusy;
   }
   readonly #onNextEnd: (() => void)[] = [];
 
