@@ -115,11 +115,9 @@ export class Harness<R extends Registry, Tx> {
 
   /** All that can happen without waiting has happened. */
   async #settled(): Promise<void> {
-    do {
-      for (let n = 0; n < 5; n++) {
-        await new Promise<void>((resolve) => webRuntime.scheduler.macrotask(resolve));
-      }
-    } while (this.#store.pending() > 0);
+    for (let quiet = 0; quiet < 5; quiet = this.#store.pending() > 0 ? 0 : quiet + 1) {
+      await new Promise<void>((resolve) => webRuntime.scheduler.macrotask(resolve));
+    }
   }
 }
 

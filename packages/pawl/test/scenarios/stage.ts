@@ -131,6 +131,12 @@ export async function stage(
       await h.clock.advance(by);
       await h.runUntilIdle();
     },
+    /** Begins a tick, for tests that do something while its turns go on. */
+    turn(): Promise<unknown> {
+      const turn = h.tick();
+      turn.catch(() => {}); // a test that failed before it awaits this has said why
+      return turn;
+    },
     /** From wake to wake, to the end of the run; answers its status. */
     async toEnd(instance: Instance): Promise<Awaited<ReturnType<Instance["status"]>>> {
       for (let n = 0; n < 1_000; n++) {
