@@ -1,12 +1,13 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { control } from "./control.js";
 import { races } from "./races.js";
 import { retries } from "./retries.js";
 import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts, waits, races };
+const topics = { steps, retries, timeouts, waits, races, control };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

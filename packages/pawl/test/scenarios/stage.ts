@@ -1,10 +1,13 @@
+import { createWorkflows } from "pawl";
 import type {
+  History,
   Logger,
   Registry,
   Store,
   Workflow,
   WorkflowEvent,
   WorkflowInstance,
+  Workflows,
   WorkflowsOptions,
   WorkflowStep,
 } from "pawl";
@@ -103,6 +106,10 @@ export async function stage(
   const h = opened.h as unknown as Harness<Registry, unknown>;
   const bindings = h.workflows as unknown as Bindings;
   const main = bindings[Object.keys(all)[0] as string] as Bindings[string];
+  const reader = createWorkflows({ workflows, store: opened.database.store } as never) as Workflows<
+    Registry,
+    unknown
+  >;
   let created = 0;
   const self = {
     h,
@@ -157,12 +164,16 @@ export async function stage(
       await self.toEnd(instance);
       return instance.result({ timeout: 0 });
     },
-    async steps(instance: Instance) {
-      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+    history(instance: Instance, runNumber?: number): Promise<History> {
+      const name = Object.keys(all)[0]?.toLowerCase() ?? "";
+      return reader.history(name, instance.id, { pageSize: 100, runNumber });
+    },
+    async steps(instance: Instance, runNumber?: number) {
+      const { entries } = await self.history(instance, runNumber);
       return entries.filter((entry) => entry.kind === "step");
     },
-    async events(instance: Instance) {
-      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+    async events(instance: Instance, runNumber?: number) {
+      const { entries } = await self.history(instance, runNumber);
       return entries.filter((entry) => entry.kind === "event");
     },
   };
