@@ -2,12 +2,13 @@ import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { control } from "./control.js";
 import { races } from "./races.js";
+import { recovery } from "./recovery.js";
 import { retries } from "./retries.js";
 import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts, waits, races, control };
+const topics = { steps, retries, timeouts, waits, races, control, recovery };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

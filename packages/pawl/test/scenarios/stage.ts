@@ -3,6 +3,7 @@ import type {
   History,
   Logger,
   Registry,
+  Runner,
   Store,
   Workflow,
   WorkflowEvent,
@@ -111,6 +112,7 @@ export async function stage(
     unknown
   >;
   let created = 0;
+  let last = h.runner;
   const self = {
     h,
     clock: h.clock,
@@ -123,6 +125,10 @@ export async function stage(
       return { h: harness, workflows: harness.workflows as unknown as Bindings };
     },
     workflows: bindings,
+    addRunner(): Runner {
+      return (last = h.addRunner());
+    },
+    lastRunner: (): Runner => last,
     /** Creates an instance of the (first) workflow; nothing runs yet. */
     create(params?: unknown, id = `i${++created}`): Promise<Instance> {
       return main.create({ id, params });
