@@ -3,6 +3,7 @@ export type {
   CreateOptions,
   InstanceStatus,
   InstanceTypes,
+  InstanceTypesOf,
   ResultOptions,
   SentEvent,
   TxOptions,
@@ -35,6 +36,17 @@ export type {
   WorkflowStepConfig,
   WorkflowStepEvent,
 } from "./authoring/step.js";
+export type {
+  History,
+  HistoryAttempt,
+  HistoryEntry,
+  HistoryEvent,
+  HistoryOptions,
+  HistoryRun,
+  HistoryStep,
+  HistoryWait,
+} from "./instances/history.js";
+export type { InstanceList, ListedInstance, ListOptions } from "./instances/list.js";
 export {
   DuplicateStepError,
   InstanceTerminatedError,
@@ -55,12 +67,10 @@ export {
 export type { InstanceStatusName } from "./model/status.js";
 export type { WorkflowDuration } from "./model/duration.js";
 export { defaultLimits, type Limits } from "./model/limits.js";
+export type { Logger } from "./model/logger.js";
 export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js";
 export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
-export type { Logger } from "./model/logger.js";
-export { createWorkflows, type Workflows } from "./workflows.js";
-export type { History, HistoryEntry, HistoryOptions } from "./instances/history.js";
-export type { InstanceList, ListedInstance, ListOptions } from "./instances/list.js";
 export type { Runner, TickOptions, TickResult } from "./runner/runner.js";
+export { createWorkflows, type Workflows } from "./workflows.js";

@@ -389,7 +389,10 @@ async function overtake(
     );
     reached.add(applied);
   }
-  expect([...reached].toSorted(), `${kind}: cut before and after it was done`).toEqual([false, true]);
+  expect([...reached].toSorted(), `${kind}: cut before and after it was done`).toEqual([
+    false,
+    true,
+  ]);
 }
 
 describe("a line to the server that breaks", () => {

@@ -564,19 +564,21 @@ describe("rule 16: a user's transaction only inserts", () => {
       }),
   );
 
-  test.each(servers)("the store on %s: a reopen passes over a ticket that someone has locked", (kind) =>
-    inScope(async (scope) => {
-      const { db, store, one } = await scene(scope, kind);
-      const runner = await aRunner(store);
-      const runs = [await waiting(store, { runner }), await waiting(store, { runner })];
-      const lock = `SELECT tid FROM ${db.table("ticket")} WHERE tid = '${runs[0]!.iid}' FOR UPDATE`;
-      await begin(one);
-      await one.query(lock);
-      const reopened = await inTime(store.reopen(runner, runs), "reopen");
-      expect(reopened.map(({ iid }) => iid)).toEqual([runs[1]!.iid]);
-      await one.query("COMMIT");
-      expect(await store.reopen(runner, runs)).toMatchObject([{ iid: runs[0]!.iid }]);
-    }),
+  test.each(servers)(
+    "the store on %s: a reopen passes over a ticket that someone has locked",
+    (kind) =>
+      inScope(async (scope) => {
+        const { db, store, one } = await scene(scope, kind);
+        const runner = await aRunner(store);
+        const runs = [await waiting(store, { runner }), await waiting(store, { runner })];
+        const lock = `SELECT tid FROM ${db.table("ticket")} WHERE tid = '${runs[0]!.iid}' FOR UPDATE`;
+        await begin(one);
+        await one.query(lock);
+        const reopened = await inTime(store.reopen(runner, runs), "reopen");
+        expect(reopened.map(({ iid }) => iid)).toEqual([runs[1]!.iid]);
+        await one.query("COMMIT");
+        expect(await store.reopen(runner, runs)).toMatchObject([{ iid: runs[0]!.iid }]);
+      }),
   );
 
   test.each(servers)("the store on %s: the same for an instance that someone has locked", (kind) =>

@@ -17,13 +17,14 @@ export type Bindings<Registry, Tx = never> = {
 /** What of a workflow's types its instances know. */
 export interface InstanceTypes {
   readonly output: unknown;
-  readonly events: unknown;
+  /** What `sendEvent` takes. */
+  readonly event: SentEvent;
 }
 
 /** An interface because its members are computed when used: a class may create its own kind inside `run`. */
 export interface InstanceTypesOf<Entry> {
   readonly output: OutputOf<Entry>;
-  readonly events: EventsOf<Entry>;
+  readonly event: SentEvent<EventsOf<Entry>>;
 }
 
 /** Starts and finds the instances of one workflow. */
@@ -67,7 +68,7 @@ export interface WorkflowInstance<Types extends InstanceTypes = InstanceTypes, T
   terminate(): Promise<void>;
   restart(): Promise<void>;
   /** Kept until the run waits for its type. */
-  sendEvent(event: SentEvent<Types["events"]>, options?: TxOptions<Tx>): Promise<void>;
+  sendEvent(event: Types["event"], options?: TxOptions<Tx>): Promise<void>;
   /** Waits for the end: the output, or the instance's error, thrown. */
   result(options?: ResultOptions): Promise<Types["output"]>;
 }
@@ -84,7 +85,7 @@ export type ResultOptions = {
   readonly signal?: Signal | undefined;
 };
 
-/** What `sendEvent` takes: one of the declared events if there are any, else anything. */
+/** One of the declared events if there are any, else anything. */
 export type SentEvent<Events = unknown> = Events extends EventSchemas
   ? { [Type in keyof Events & string]: EventOfType<Type, SchemaInput<Events[Type]>> }[keyof Events &
       string]

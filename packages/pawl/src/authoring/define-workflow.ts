@@ -45,8 +45,8 @@ export function defineWorkflow<
   ParamsSchema extends Optional<Schema> = undefined,
   OutputSchema extends Optional<Schema> = undefined,
   Events extends Optional<EventSchemas> = undefined,
-  Params = ParamsSchema extends Schema ? SchemaOutput<ParamsSchema> : unknown,
-  Output extends OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown =
+  Params = unknown,
+  Output extends (OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown) =
     OutputSchema extends Schema ? SchemaInput<OutputSchema> : unknown,
   Env = RegisteredEnv,
 >(definition: {
@@ -55,7 +55,7 @@ export function defineWorkflow<
   readonly output?: OutputSchema;
   readonly events?: Events;
   run(
-    event: WorkflowEvent<Params>,
+    event: WorkflowEvent<ParamsSchema extends Schema ? SchemaOutput<ParamsSchema> : Params>,
     step: WorkflowStep<Events>,
     tools: WorkflowTools<Env>,
   ): Output | Promise<Output>;
@@ -65,5 +65,5 @@ export function defineWorkflow<
   Events,
   Env
 > {
-  return definition as WorkflowDefinition<never, never, never, never>;
+  return definition;
 }

@@ -2,7 +2,7 @@ import { ValidationError } from "../model/errors.js";
 import type { Limits } from "../model/limits.js";
 import { validEventType, validWorkflowName } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import { WorkflowEntrypoint, type WorkflowEvent } from "./entrypoint.js";
+import type { WorkflowEntrypoint, WorkflowEvent } from "./entrypoint.js";
 import type { Registry } from "./registry.js";
 import type { EventSchemas, Schema } from "./schema.js";
 import type { WorkflowStep } from "./step.js";
@@ -97,11 +97,10 @@ type AnyWorkflowClass = new (
   env: unknown,
 ) => WorkflowEntrypoint<unknown, unknown, unknown>;
 
-// By its base class, or else by its shape: two copies of this package may meet in one program.
+// By its shape and not by its base class: two copies of this package may meet in one program.
 function isWorkflowClass(given: unknown): given is AnyWorkflowClass {
   if (typeof given !== "function") return false;
   const prototype: unknown = given.prototype;
-  if (prototype instanceof WorkflowEntrypoint) return true;
   return isObject(prototype) && typeof prototype["run"] === "function";
 }
 
@@ -114,7 +113,9 @@ function eventsAt(where: string, given: Fields, limits: Limits): { events?: Even
   const { events } = given;
   if (events === undefined) return {};
   if (!isObject(events)) {
-    throw new ValidationError(`${where}.events must be schemas by event type, got ${quote(events)}`);
+    throw new ValidationError(
+      `${where}.events must be schemas by event type, got ${quote(events)}`,
+    );
   }
   for (const [type, schema] of Object.entries(events)) {
     within(`${where}.events`, () => validEventType(type, limits));

@@ -14,6 +14,9 @@ export interface Register {}
 
 export type RegisteredEnv = Register extends { env: infer Env } ? Env : unknown;
 
-export type RegisteredBindings = Register extends { workflows: infer Registered }
+// An interface because its base is computed when used: the registered classes themselves are declared with it.
+export interface RegisteredBindings extends BindingsIn<Register> {}
+
+type BindingsIn<R> = R extends { workflows: infer Registered }
   ? Registered
   : Readonly<Record<string, Workflow>>;

@@ -17,7 +17,7 @@ export type ClassEntry = {
 };
 
 /** Workflows by binding key. */
-export type Registry = { readonly [binding: string]: ClassEntry | WorkflowDefinition<never> };
+export type Registry = { readonly [binding: string]: ClassEntry | WorkflowDefinition };
 
 /** Gives the registry a name to register: see `Register`. */
 export function defineRegistry<const R extends Registry>(registry: R & Checked<R>): R {
@@ -42,14 +42,10 @@ type TypesOfClass<Class> = Class extends { readonly prototype: { readonly [types
     : never
   : never;
 
-type DefinedTypes<Entry> = Entry extends WorkflowDefinition<
-  infer Params,
-  infer Output,
-  infer Events,
-  infer Env
->
-  ? { params: Params; output: Output; events: Events; env: Env }
-  : never;
+type DefinedTypes<Entry> =
+  Entry extends WorkflowDefinition<infer Params, infer Output, infer Events, infer Env>
+    ? { params: Params; output: Output; events: Events; env: Env }
+    : never;
 
 /** What `create` takes. */
 export type ParamsOf<Entry> = Entry extends { readonly workflow: infer Class }

@@ -1,4 +1,3 @@
-import type { StepContext } from "../authoring/step.js";
 import { newAborter } from "../model/abort.js";
 import { StepTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
@@ -15,6 +14,7 @@ export class Attempt {
   readonly startedAtMs: number;
   /** How many children this attempt has created so far. */
   children = 0;
+  readonly #runtime: Runtime;
   readonly #abort = newAborter();
   #cancelTimeout: Cancel = () => {};
   #ended: ((outcome: AttemptOutcome) => void) | null;
@@ -23,25 +23,26 @@ export class Attempt {
     step: Step,
     body: Body,
     runtime: Runtime,
-    instanceId: string,
-    ended: (outcome: AttemptOutcome) => void,
+    ended: (attempt: Attempt, outcome: AttemptOutcome) => void,
   ) {
     this.step = step;
     this.body = body;
     this.number = step.attempts + 1;
     this.startedAtMs = runtime.clock.now();
-    this.#ended = ended;
-    const { timeoutMs } = body.policy;
-    this.#cancelTimeout = runtime.scheduler.after(timeoutMs, () => this.#timeOut(timeoutMs));
-    const context: StepContext = {
-      step: { name: step.name, count: step.count },
-      attempt: this.number,
-      config: body.policy.config,
-      instanceId,
-      signal: this.#abort.signal,
-    };
-    const call = async (): Promise<unknown> => body.callback(context);
-    const result = runtime.context === null ? call() : runtime.context.run(this, call);
+    this.#runtime = runtime;
+    this.#ended = (outcome) => ended(this, outcome);
+  }
+
+  begin(instanceId: string): void {
+    const { step, body, number } = this;
+    const { scheduler, context } = this.#runtime;
+    const { timeoutMs, config } = body.policy;
+    this.#cancelTimeout = scheduler.after(timeoutMs, () => this.#timeOut(timeoutMs));
+    const { name, count } = step;
+    const { signal } = this.#abort;
+    const given = { step: { name, count }, attempt: number, config, instanceId, signal };
+    const call = async (): Promise<unknown> => body.callback(given);
+    const result = context === null ? call() : context.run(this, call);
     result.then(
       (value) => this.#end({ value }),
       (error: unknown) => this.#end({ error }),

@@ -4,17 +4,19 @@ import type { Step } from "./step.js";
 /** About what a row takes besides its texts. */
 const ROW_BYTES = 100;
 
-export function stepWrite(step: Step, isWaiting: boolean, nowMs: number): StepWrite {
+export type Doing = "waiting" | "starting" | null;
+
+export function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
   const { settled } = step;
   return {
     ord: step.ord,
     name: step.name,
     count: step.count,
     type: step.type,
-    status: statusOf(step, isWaiting),
+    status: statusOf(step, doing),
     seq: settled?.seq ?? null,
     calledAfter: step.calledAfter,
-    attempts: attemptsOf(step, isWaiting),
+    attempts: attemptsOf(step, doing),
     tookMs: Math.max(0, nowMs - step.calledAtMs),
     wake: wakeOf(step),
     waitKey: step.eventType,
@@ -23,16 +25,14 @@ export function stepWrite(step: Step, isWaiting: boolean, nowMs: number): StepWr
   };
 }
 
-function statusOf({ settled }: Step, isWaiting: boolean): StepWrite["status"] {
+function statusOf({ settled }: Step, doing: Doing): StepWrite["status"] {
   if (settled !== null) return settled.ok ? "completed" : "errored";
-  return isWaiting ? "waiting" : "running";
+  return doing === "waiting" ? "waiting" : "running";
 }
 
 /** A step with one attempt only spends it when its start is written, not when it fails. */
-function attemptsOf(step: Step, isWaiting: boolean): number {
-  const spends =
-    step.settled === null && !isWaiting && step.needsStartRow && step.body?.policy.maxAttempts === 1;
-  return spends ? 1 : step.attempts;
+function attemptsOf(step: Step, doing: Doing): number {
+  return doing === "starting" && step.body?.policy.maxAttempts === 1 ? 1 : step.attempts;
 }
 
 function wakeOf({ type, settled, wakeAt, wake }: Step): Wake | null {

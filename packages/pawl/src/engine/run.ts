@@ -29,7 +29,7 @@ import { waitMaskOf } from "../store/wait-mask.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
 import { Children } from "./children.js";
 import { Journal } from "./journal.js";
-import { bytesOf, stepWrite } from "./part.js";
+import { bytesOf, stepWrite, type Doing } from "./part.js";
 import { retryDelayMs } from "./retry.js";
 import { Step, type Body, type Settlement, type StepType } from "./step.js";
 import type { PolicyOf } from "./step-config.js";
@@ -90,6 +90,7 @@ export type StepBudget = { left: number };
 type Frozen = {
   readonly part: Part;
   readonly steps: readonly Step[];
+  readonly starting: readonly Step[];
   readonly seq: number;
   readonly calls: number;
 };
@@ -133,6 +134,8 @@ export class Run {
 
   /** What the next part will bring. */
   readonly #dirty = new Set<Step>();
+  /** Of these, the ones whose start is written before their bodies. */
+  readonly #starting = new Set<Step>();
   #attemptWrites: AttemptWrite[] = [];
   #consumed: { number: number; ord: number }[] = [];
   #partNumber = 0;
@@ -145,8 +148,8 @@ export class Run {
   readonly #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
   #historyBytes = 0;
 
-  /** What a takeover still has to do: charge the steps that the dead owner may have begun; tell of progress. */
-  #mustCharge: boolean;
+  /** Taken from a dead owner: how far that had come, and when. */
+  readonly #takenOver: { readonly seq: number; readonly at: DbTime } | null;
   #mustForgive: boolean;
   #pauseRequested = false;
   #isDraining = false;
@@ -154,6 +157,8 @@ export class Run {
   #isGivenBack = false;
   #heldUntilMs: number | null = null;
 
+  /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
+  #isInStride = true;
   #hasReturned = false;
   #outcome: Outcome | null = null;
   #passIsDue = false;
@@ -184,7 +189,8 @@ export class Run {
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     this.#durable = this.#journal.lastSeq;
     this.#historyBytes = (loaded?.steps ?? []).reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#mustCharge = claimed.takeovers > 0;
+    this.#takenOver =
+      claimed.takeovers > 0 ? { seq: this.#journal.lastSeq, at: claimed.now } : null;
     this.#mustForgive = claimed.takeovers > 0;
     this.#children = new Children(this.iid, this.runNumber, {
       currentAttempt: () => this.#currentAttempt(),
@@ -426,6 +432,12 @@ export class Run {
     this.#calls += 1;
     this.#wantsReopen = this.#place === "parked";
     begin(step);
+    // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
+    step.needsStartRow ||= !this.#isInStride && step.body?.policy.maxAttempts !== Infinity;
+    if (this.#mayHaveBegun(step)) {
+      step.attempts += 1;
+      step.needsStartRow = true;
+    }
     if (step.type !== "do") {
       this.#waits.add(step);
       if (step.wakeAt === null) this.#dirty.add(step);
@@ -433,6 +445,24 @@ export class Run {
       this.#waits.add(step);
     } else {
       this.#ready.add(step);
+    }
+  }
+
+  /**
+   * Whether a dead owner may have used up an attempt: if the row says so; or if it could start without a row, with
+   * what was durable. A single attempt is spent by its row alone.
+   */
+  #mayHaveBegun(step: Step): boolean {
+    if (this.#takenOver === null || step.type !== "do") return false;
+    if (step.body?.policy.maxAttempts === 1) return false;
+    const { seq, at } = this.#takenOver;
+    switch (step.recordedAs) {
+      case "running":
+        return true;
+      case "waiting":
+        return (step.wakeAt ?? 0) <= at;
+      default:
+        return this.#isInStride && step.barrier <= seq;
     }
   }
 
@@ -448,6 +478,7 @@ export class Run {
   }
 
   #pass(): void {
+    this.#isInStride = false;
     this.#stuck?.();
     this.#stuck = null;
     if (this.#place === "gone") return;
@@ -458,7 +489,6 @@ export class Run {
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
-      this.#charge();
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
@@ -469,6 +499,7 @@ export class Run {
   #deliver(step: Step): void {
     this.#stall?.();
     this.#stall = null;
+    this.#isInStride = true;
     step.deliver((settlement) => this.#decode(step, settlement));
     this.#schedulePass();
   }
@@ -545,22 +576,6 @@ export class Run {
     this.#dirty.add(step);
   }
 
-  /**
-   * The dead owner may have begun every step that could start: each has used up an attempt. Not those with a
-   * single one: their rows tell.
-   */
-  #charge(): void {
-    if (!this.#mustCharge) return;
-    this.#mustCharge = false;
-    const isDue = ({ type, wakeAt }: Step): boolean =>
-      type === "do" && wakeAt !== null && wakeAt <= this.#now;
-    for (const step of [...this.#ready, ...[...this.#waits].filter(isDue)]) {
-      if (step.body?.policy.maxAttempts === 1) continue;
-      step.attempts += 1;
-      step.needsStartRow = true;
-    }
-  }
-
   get #isStopping(): boolean {
     return this.#pauseRequested || this.#isDraining || this.#budgetIsSpent;
   }
@@ -582,6 +597,7 @@ export class Run {
       if (this.#isStopping && !body.isNested) continue;
       if (step.barrier > this.#durable) continue;
       if (step.needsStartRow && !step.hasStartRow) {
+        this.#starting.add(step);
         this.#dirty.add(step);
         continue;
       }
@@ -593,14 +609,12 @@ export class Run {
   #start(step: Step, body: Body): void {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
-    const attempt: Attempt = new Attempt(
-      step,
-      body,
-      this.#context.runtime,
-      this.id,
-      (outcome: AttemptOutcome) => this.#attemptEnded(attempt, outcome),
+    const attempt = new Attempt(step, body, this.#context.runtime, (ended, outcome) =>
+      this.#attemptEnded(ended, outcome),
     );
+    // Before it begins: what the body does at once must find it running.
     this.#running.set(step, attempt);
+    attempt.begin(this.id);
   }
 
   #attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {
@@ -733,7 +747,7 @@ export class Run {
       claimNumber: this.claimNumber,
       partNumber: this.#partNumber,
       seenEvents: this.#seenEvents,
-      steps: steps.map((step) => stepWrite(step, this.#waits.has(step), nowMs)),
+      steps: steps.map((step) => stepWrite(step, this.#doing(step), nowMs)),
       attempts: this.#attemptWrites,
       consumed: this.#consumed,
       spawns: [],
@@ -743,20 +757,28 @@ export class Run {
       next,
     };
     if (settles) this.#mustForgive = false;
+    const starting = [...this.#starting];
     this.#dirty.clear();
+    this.#starting.clear();
     this.#attemptWrites = [];
     this.#consumed = [];
     this.#historyBytes += part.steps.reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#frozen = { part, steps, seq: this.#journal.lastSeq, calls: this.#calls };
+    this.#frozen = { part, steps, starting, seq: this.#journal.lastSeq, calls: this.#calls };
     return part;
   }
 
-  /** A start that was written and did not happen must not count. */
+  #doing(step: Step): Doing {
+    if (this.#waits.has(step)) return "waiting";
+    return this.#starting.has(step) ? "starting" : null;
+  }
+
+  /** A start that does not happen must not be written; one that was, must not count. */
   #takeBackStarts(): void {
+    for (const step of this.#starting) this.#dirty.delete(step);
+    this.#starting.clear();
     for (const step of this.#ready) {
       if (!step.hasStartRow) continue;
       step.hasStartRow = false;
-      step.needsStartRow = false;
       this.#dirty.add(step);
     }
   }
@@ -771,12 +793,12 @@ export class Run {
     for (const [n, step] of frozen.steps.entries()) {
       const written = frozen.part.steps[n];
       step.recordedAs = written?.status ?? null;
-      if (written?.status === "running") step.hasStartRow = true;
       const { wake } = written ?? { wake: null };
       if (wake !== null && step.wakeAt === null) {
         step.wakeAt = "at" in wake ? wake.at : answer.now + wake.inMs;
       }
     }
+    for (const step of frozen.starting) step.hasStartRow = true;
     this.#releaseBarriers();
     this.#pauseRequested = answer.pauseRequested;
     if (answer.state === "leased") {

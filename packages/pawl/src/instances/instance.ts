@@ -79,11 +79,9 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     const answer = await store.sendEvent(this.#target, sent, tx === undefined ? {} : { tx });
     switch (answer.kind) {
       case "accepted":
-        // In a transaction nothing has happened yet: the caller wakes after the commit.
-        if (tx === undefined) {
-          if (answer.woken) hints.wake();
-          if (answer.owner !== null) hints.poke(answer.owner, this.#target);
-        }
+        // Neither in a transaction, where nothing has happened yet: the caller wakes after the commit.
+        if (answer.woken) hints.wake();
+        if (answer.owner !== null) hints.poke(answer.owner, this.#target);
         return;
       case "duplicate":
         return;

@@ -36,7 +36,6 @@ export async function awaitResult(
         `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
       );
     }
-    throwIfAborted(signal);
     await hints.finished(target, Math.min(waitMs, leftMs), signal);
   }
 }

@@ -272,7 +272,10 @@ export class Runner implements RunHost, RunnerHints {
     for (const { iid } of claimed) this.#arriving.add(iid);
     this.#holdLease();
     try {
-      const loaded = await this.#store.load(claimed);
+      const loaded = await this.#store.load(
+        // A dead owner did not say how much it had written.
+        claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
+      );
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
       if (this.#isClosed) return;
       const turns = claimed.map((each) =>

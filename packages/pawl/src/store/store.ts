@@ -176,9 +176,12 @@ export type Claimed = {
   readonly claimNumber: number;
   /** False for a run whose code never ran: it has no history to load. */
   readonly resuming: boolean;
-  /** Taken from a dead runner: its frontier must be charged one attempt. */
+  /** Taken from a dead runner by this claim. */
   readonly takenOver: boolean;
-  /** Takeovers in a row without a park between them. */
+  /**
+   * Deaths of its owners in a row without a park between them; also of one whose run was paused before another took
+   * it. As long as there are any, what its owners may have begun must be charged.
+   */
   readonly takeovers: number;
   readonly eventCount: number;
   readonly historyBytes: number;

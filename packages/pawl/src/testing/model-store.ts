@@ -343,6 +343,7 @@ export class ModelStore implements Store<object> {
       orphan.run.status = after(orphan.run, "claim");
       orphan.run.owner = null;
       orphan.run.wakeAt = null;
+      orphan.run.takeovers += 1;
     }
     const reserved = Math.min(reservedForNew, limit, fresh.length);
     const first = old.slice(0, limit - reserved);

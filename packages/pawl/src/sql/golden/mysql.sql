@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS `pawl_instance` (
   `started_at` BIGINT NULL,
   `finished_at` BIGINT NULL,
   `claim_no` BIGINT NOT NULL DEFAULT 0,
-  `operation_id` VARBINARY(128) NULL,
+  `terminated_by` VARBINARY(128) NULL,
   `origin` VARBINARY(512) NULL,
   `tags` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   `retention_until` BIGINT NULL,
@@ -44,6 +44,8 @@ CREATE TABLE IF NOT EXISTS `pawl_past_run` (
   `error` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   `started_at` BIGINT NULL,
   `finished_at` BIGINT NULL,
+  `terminated_by` VARBINARY(128) NULL,
+  `restarted_by` VARBINARY(128) NOT NULL,
   PRIMARY KEY (`iid`, `run_no`)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC;
 

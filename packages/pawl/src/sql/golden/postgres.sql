@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS "pawl".instance (
   started_at bigint,
   finished_at bigint,
   claim_no bigint NOT NULL DEFAULT 0,
-  operation_id text COLLATE "C",
+  terminated_by text COLLATE "C",
   origin text COLLATE "C",
   tags text,
   retention_until bigint,
@@ -46,6 +46,8 @@ CREATE TABLE IF NOT EXISTS "pawl".past_run (
   error text,
   started_at bigint,
   finished_at bigint,
+  terminated_by text COLLATE "C",
+  restarted_by text COLLATE "C" NOT NULL,
   PRIMARY KEY (iid, run_no)
 );
 

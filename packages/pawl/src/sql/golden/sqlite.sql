@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS pawl_instance (
   started_at INTEGER,
   finished_at INTEGER,
   claim_no INTEGER NOT NULL DEFAULT 0,
-  operation_id TEXT,
+  terminated_by TEXT,
   origin TEXT,
   tags TEXT,
   retention_until INTEGER,
@@ -46,6 +46,8 @@ CREATE TABLE IF NOT EXISTS pawl_past_run (
   error TEXT,
   started_at INTEGER,
   finished_at INTEGER,
+  terminated_by TEXT,
+  restarted_by TEXT NOT NULL,
   PRIMARY KEY (iid, run_no)
 ) WITHOUT ROWID;
 

@@ -32,13 +32,14 @@ export const leased = (now: string): Record<string, string> => ({
   started_at: `COALESCE(t.started_at, ${now})`,
 });
 
-/** A dead owner's run that was asked to pause: paused, without running code. */
+/** A dead owner's run that was asked to pause: paused, without running code. Whoever resumes it takes it over. */
 const paused: Record<string, string> = {
   state: "'paused'",
   owner: "NULL",
   claim_no: "t.claim_no + 1",
   wake_at: "NULL",
   pause_requested: "0",
+  takeovers: "t.takeovers + 1",
 };
 
 export function claimVerb(sql: Sql): Claim {

@@ -271,12 +271,12 @@ export const controlCases: readonly ConformanceCase[] = [
     for (const operation of operations) {
       equal((await store[operation[0]](targetOf(run), operation[1])).kind, "ok", operation[1]);
       done.push(operation);
-      const before = await store.get(targetOf(run));
+      const before = defined(await store.get(targetOf(run)), "the instance");
       clock.advance(100);
       for (const [command, operationId] of done) {
         matches(
           kindOf(await store[command](targetOf(run), operationId), "ok", `${operationId} again`),
-          { status: before?.status },
+          { status: before.status },
           `${operationId} again`,
         );
         equal(await store.get(targetOf(run)), before, `the instance after ${operationId} again`);

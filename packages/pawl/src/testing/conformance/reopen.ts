@@ -189,21 +189,24 @@ export const reopenCases: readonly ConformanceCase[] = [
     }),
   ),
 
-  stillTime("neither is one that is still leased, or never was, or of another run", async (world) => {
-    const { store } = world;
-    const run = await leased(store);
-    equal(await reopen(store, run), [], "leased");
-    const parked = await waiting(store);
-    equal(await reopen(store, { ...parked, runNumber: 2 }), [], "another run");
-    equal(await reopen(store, { ...parked, iid: "nobody" }), [], "nobody's");
-    equal(await store.reopen(run.runner, []), [], "none");
-    const fresh = await create(store);
-    equal(
-      await store.reopen(run.runner, [{ iid: fresh.iid, runNumber: 1, claimNumber: 1 }]),
-      [],
-      "never claimed",
-    );
-  }),
+  stillTime(
+    "neither is one that is still leased, or never was, or of another run",
+    async (world) => {
+      const { store } = world;
+      const run = await leased(store);
+      equal(await reopen(store, run), [], "leased");
+      const parked = await waiting(store);
+      equal(await reopen(store, { ...parked, runNumber: 2 }), [], "another run");
+      equal(await reopen(store, { ...parked, iid: "nobody" }), [], "nobody's");
+      equal(await store.reopen(run.runner, []), [], "none");
+      const fresh = await create(store);
+      equal(
+        await store.reopen(run.runner, [{ iid: fresh.iid, runNumber: 1, claimNumber: 1 }]),
+        [],
+        "never claimed",
+      );
+    },
+  ),
 
   stillTime("a runner that is dead, retired or unknown gets nothing", async (world) => {
     const { store } = world;

@@ -1,0 +1,88 @@
+import { beforeEach, expect, test } from "vitest";
+import { instancesWorld, type InstancesWorld } from "../../test/support/instances.js";
+import type { Workflow, WorkflowInstance } from "../authoring/bindings.js";
+import { defineWorkflow } from "../authoring/define-workflow.js";
+import { encodeError } from "../model/error-codec.js";
+import { InstanceTerminatedError, NonRetryableError, ResultTimeoutError } from "../model/errors.js";
+
+const target = { workflow: "order", id: "a" };
+let world: InstancesWorld;
+let instance: WorkflowInstance;
+
+beforeEach(async () => {
+  world = await instancesWorld({ ORDER: defineWorkflow({ name: "order", run: () => 1 }) });
+  instance = await (world.workflows["ORDER"] as Workflow).create({ id: "a" });
+});
+
+const complete = (output: string | null) => world.turn(target, { kind: "complete", output });
+
+test("is the output", async () => {
+  await complete('{"n":1}');
+  expect(await instance.result()).toEqual({ n: 1 });
+});
+
+test("is undefined where nothing was returned", async () => {
+  await complete(null);
+  expect(await instance.result()).toBeUndefined();
+});
+
+test("throws the instance's error, as the class it was", async () => {
+  const error = new NonRetryableError("no", "CardRefused");
+  await world.turn(target, { kind: "fail", error: encodeError(error) });
+  const thrown = await instance.result().catch((caught: unknown) => caught);
+  expect(thrown).toBeInstanceOf(NonRetryableError);
+  expect(thrown).toMatchObject({ name: "CardRefused", message: "no" });
+});
+
+test("throws for a terminated instance, and for one that is gone", async () => {
+  await instance.terminate();
+  await expect(instance.result()).rejects.toBeInstanceOf(InstanceTerminatedError);
+  world.handle.exec("DELETE FROM pawl_instance");
+  await expect(instance.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
+});
+
+test("waits longer and longer, until the run has ended", async () => {
+  world.hints.meanwhile = async () => {
+    if (world.hints.waits.length === 9) await complete("1");
+  };
+  expect(await instance.result()).toBe(1);
+  expect(world.hints.waits).toEqual([25, 50, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
+});
+
+test("after a restart, waits for the current run", async () => {
+  await complete('"first"');
+  await instance.restart();
+  world.hints.meanwhile = () => complete('"second"');
+  expect(await instance.result()).toBe("second");
+});
+
+test("gives up after its timeout, to the millisecond", async () => {
+  world.hints.meanwhile = (ms) => world.clock.advance(ms);
+  const result = instance.result({ timeout: "60 ms" });
+  await expect(result).rejects.toBeInstanceOf(ResultTimeoutError);
+  expect(world.hints.waits).toEqual([25, 35]);
+});
+
+test("looks once, whatever the timeout", async () => {
+  await expect(instance.result({ timeout: 0 })).rejects.toThrow(
+    'instance "a" did not end in time: it is queued',
+  );
+  await complete("1");
+  expect(await instance.result({ timeout: 0 })).toBe(1);
+});
+
+test("stops when its signal fires", async () => {
+  const controller = new AbortController();
+  world.hints.meanwhile = () => controller.abort(new Error("enough"));
+  await expect(instance.result({ signal: controller.signal })).rejects.toThrow("enough");
+  expect(world.hints.waits).toEqual([25]);
+  await expect(instance.result({ signal: controller.signal })).rejects.toThrow("enough");
+  expect(world.hints.waits).toEqual([25]);
+});
+
+test("refuses a timeout that is no duration", async () => {
+  await expect(instance.result({ timeout: "soon" })).rejects.toMatchObject({
+    code: "INVALID_REQUEST",
+    message: expect.stringContaining("timeout must be a duration"),
+  });
+});

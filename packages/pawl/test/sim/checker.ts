@@ -1,0 +1,252 @@
+import { decodeError } from "../../src/model/error-codec.js";
+import { transitions } from "../../src/model/transitions.js";
+import type { Ledger } from "./ledger.js";
+
+/** Rows as they are in the database, whoever wrote them. */
+export type InstanceRow = {
+  readonly iid: string;
+  readonly id: string;
+  readonly run_no: number;
+  readonly status: string;
+  readonly output: string | null;
+  readonly error: string | null;
+};
+export type TicketRow = {
+  readonly tid: string;
+  readonly run_no: number;
+  readonly state: string;
+  readonly owner: string | null;
+  readonly due_at: number | null;
+  readonly wait_mask: number;
+  readonly claim_no: number;
+  readonly pause_requested: number;
+};
+export type StepRow = {
+  readonly iid: string;
+  readonly run_no: number;
+  readonly ord: number;
+  readonly name: string;
+  readonly type: string;
+  readonly status: string;
+  readonly seq: number | null;
+  readonly attempts: number;
+  readonly claim_no: number;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+  readonly wake_at: number | null;
+  readonly wait_key: string | null;
+  readonly result: string | null;
+  readonly error: string | null;
+};
+export type EventRow = {
+  readonly iid: string;
+  readonly run_no: number;
+  readonly number: number;
+  readonly type: string;
+  readonly created_at: number;
+  readonly consumed_by: number | null;
+};
+export type RunnerRow = { readonly id: string; readonly dead: number };
+
+export type Snapshot = {
+  readonly instances: readonly InstanceRow[];
+  readonly tickets: readonly TicketRow[];
+  readonly steps: readonly StepRow[];
+  readonly events: readonly EventRow[];
+  readonly runners: readonly RunnerRow[];
+};
+
+export class Violation extends Error {}
+
+function must(condition: boolean, message: () => string): asserts condition {
+  if (!condition) throw new Violation(message());
+}
+
+/** Watches committed states one after the other, and judges the whole at the end. */
+export class Checker {
+  readonly #ledger: Ledger;
+  readonly #steps = new Map<string, StepRow>();
+  readonly #consumers = new Map<string, number>();
+  readonly #instances = new Map<string, InstanceRow>();
+  readonly #claims = new Map<string, number>();
+  /** Instances whose terminate was answered, with the run that it ended. */
+  readonly #terminated = new Map<string, number>();
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  terminateAcked(id: string, runNumber: number): void {
+    this.#terminated.set(id, runNumber);
+  }
+
+  /** Every committed state. */
+  state(snapshot: Snapshot): void {
+    this.#checkWakeSources(snapshot);
+    this.#checkInstances(snapshot);
+    this.#checkSteps(snapshot);
+    this.#checkEvents(snapshot);
+  }
+
+  #checkWakeSources({ instances, tickets, runners }: Snapshot): void {
+    const byTid = new Map(tickets.map((ticket) => [ticket.tid, ticket]));
+    const known = new Set(runners.map(({ id }) => id));
+    for (const { iid, id, status, run_no } of instances) {
+      const ticket = byTid.get(iid);
+      if (status !== "live") {
+        must(ticket === undefined, () => `${id} is ${status} and still has a ticket`);
+        continue;
+      }
+      must(ticket !== undefined, () => `${id} is live and has no ticket: nothing will wake it`);
+      must(ticket.run_no === run_no, () => `the ticket of ${id} is of run ${ticket.run_no}`);
+      const willWake =
+        ticket.state === "paused" ||
+        (ticket.state === "leased" && ticket.owner !== null && known.has(ticket.owner)) ||
+        ((ticket.state === "waiting" || ticket.state === "queued") &&
+          (ticket.due_at !== null || ticket.wait_mask !== 0));
+      must(willWake, () => `nothing will wake ${id}: ${JSON.stringify(ticket)}`);
+      const last = this.#claims.get(iid) ?? 0;
+      must(ticket.claim_no >= last, () => `the claim number of ${id} went back`);
+      this.#claims.set(iid, ticket.claim_no);
+    }
+  }
+
+  #checkInstances({ instances }: Snapshot): void {
+    for (const row of instances) {
+      const before = this.#instances.get(row.iid);
+      this.#instances.set(row.iid, row);
+      if (before === undefined || before.status === row.status) continue;
+      if (before.status !== "live") {
+        must(row.run_no > before.run_no, () => `${row.id} left ${before.status} without a restart`);
+      }
+      const ended = row.status as "complete" | "errored" | "terminated" | "live";
+      must(ended === "live" || ended in transitions, () => `${row.id} has status ${row.status}`);
+    }
+  }
+
+  #checkSteps({ steps, instances }: Snapshot): void {
+    const current = new Map(instances.map(({ iid, run_no }) => [iid, run_no]));
+    const names = new Set<string>();
+    for (const row of steps) {
+      const key = `${row.iid}/${row.run_no}/${row.ord}`;
+      const name = `${row.iid}/${row.run_no}/${row.name}`;
+      must(!names.has(name), () => `two rows for step ${name}`);
+      names.add(name);
+      const before = this.#steps.get(key);
+      this.#steps.set(key, row);
+      if (before === undefined) continue;
+      if (before.seq !== null || (current.get(row.iid) ?? 0) > row.run_no) {
+        const same =
+          before.seq === row.seq &&
+          before.status === row.status &&
+          before.attempts === row.attempts &&
+          before.result === row.result &&
+          before.error === row.error;
+        must(same, () => `a settled or old step changed: ${JSON.stringify([before, row])}`);
+      }
+      must(before.name === row.name, () => `step ${key} changed its name`);
+    }
+  }
+
+  #checkEvents({ events }: Snapshot): void {
+    for (const row of events) {
+      const key = `${row.iid}/${row.run_no}/${row.number}`;
+      const before = this.#consumers.get(key);
+      if (row.consumed_by === null) {
+        must(before === undefined, () => `event ${key} was consumed, and is not any more`);
+        continue;
+      }
+      must(before === undefined || before === row.consumed_by, () => `event ${key} consumed twice`);
+      this.#consumers.set(key, row.consumed_by);
+    }
+  }
+
+  /** A body is about to start. */
+  entered(iid: string, runNumber: number, step: string): void {
+    for (const row of this.#steps.values()) {
+      if (row.iid !== iid || row.run_no !== runNumber || row.name !== step) continue;
+      must(row.seq === null, () => `the body of ${step} starts, and the step has ended`);
+    }
+  }
+
+  /** When all is over. */
+  end(snapshot: Snapshot): void {
+    const runs = new Map(snapshot.instances.map((row) => [row.iid, row]));
+    for (const row of snapshot.steps) {
+      const id = runs.get(row.iid)?.id ?? "?";
+      this.#checkExecution(row, `${id}#${row.run_no}`);
+      this.#checkTimes(row, snapshot.events);
+    }
+    this.#checkOrder(snapshot);
+    this.#checkAttempts();
+  }
+
+  /** A stored result is what that very attempt returned. */
+  #checkExecution(row: StepRow, run: string): void {
+    if (row.type !== "do" || row.status !== "completed") return;
+    const entries = this.#ledger.of(run, row.name);
+    const { token } = JSON.parse(row.result ?? "null") as { token: string };
+    const source = entries.find((entry) => entry.token === token);
+    must(source !== undefined, () => `the result of ${run} ${row.name} was never returned`);
+    must(
+      source.attempt === row.attempts,
+      () => `${run} ${row.name}: the result of attempt ${source.attempt} as ${row.attempts}`,
+    );
+  }
+
+  #checkTimes(row: StepRow, events: readonly EventRow[]): void {
+    const what = `${row.type} ${row.name}`;
+    if (row.ended_at === null || row.wake_at === null) return;
+    if (row.type === "sleep") {
+      must(row.ended_at >= row.wake_at, () => `${what} ended early: ${JSON.stringify(row)}`);
+    }
+    if (row.type !== "waitForEvent") return;
+    const consumed = events.filter(
+      (event) =>
+        event.iid === row.iid && event.run_no === row.run_no && event.consumed_by === row.ord,
+    );
+    if (row.status === "completed") {
+      must(consumed.length === 1, () => `${what} took ${consumed.length} events`);
+      const at = consumed[0]?.created_at ?? 0;
+      must(at <= (row.wake_at ?? 0), () => `${what} took an event after its deadline`);
+      return;
+    }
+    must(consumed.length === 0, () => `${what} timed out and has an event`);
+    must(row.ended_at >= row.wake_at, () => `${what} timed out early`);
+    const name = (decodeError(row.error ?? "null") as Error).name;
+    if (name !== "WaitTimeoutError") return;
+    const missed = events.find(
+      (event) =>
+        event.iid === row.iid &&
+        event.run_no === row.run_no &&
+        event.type === row.wait_key &&
+        event.consumed_by === null &&
+        event.created_at <= (row.wake_at ?? 0),
+    );
+    must(missed === undefined, () => `${what} timed out beside ${JSON.stringify(missed)}`);
+  }
+
+  /** Events of a type go to waiters in the order of both. */
+  #checkOrder({ events, steps }: Snapshot): void {
+    const seqOf = new Map(steps.map((row) => [`${row.iid}/${row.run_no}/${row.ord}`, row.seq]));
+    const lastSeq = new Map<string, number>();
+    for (const event of events.toSorted((a, b) => a.number - b.number)) {
+      if (event.consumed_by === null) continue;
+      const lane = `${event.iid}/${event.run_no}/${event.type}`;
+      const seq = seqOf.get(`${event.iid}/${event.run_no}/${event.consumed_by}`) ?? 0;
+      must(seq > (lastSeq.get(lane) ?? 0), () => `events of ${lane} were consumed out of order`);
+      lastSeq.set(lane, seq);
+    }
+  }
+
+  #checkAttempts(): void {
+    const counted = new Map<string, number>();
+    for (const { run, step, maxAttempts, wasGivenBack } of this.#ledger.entries) {
+      if (wasGivenBack) continue;
+      const key = `${run} ${step}`;
+      const count = (counted.get(key) ?? 0) + 1;
+      counted.set(key, count);
+      must(count <= maxAttempts, () => `${key} was entered ${count} times, allowed ${maxAttempts}`);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { DatabaseSync } from "@photostructure/sqlite";
+import { sqliteStore } from "../../src/sqlite.js";
+import type { Store } from "../../src/store/store.js";
+import { ManualClock } from "../../src/testing/clock.js";
+import type { Snapshot } from "./checker.js";
+
+/** A real store, and a look past it at the rows. */
+export type Database = {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  snapshot(): Snapshot;
+};
+
+const START_MS = 1_700_000_000_000;
+
+let shared: { readonly database: Database; readonly empty: () => void } | null = null;
+
+/** One for all simulations of a process, as new: migrating and preparing take longer than most of them. */
+export async function emptyDatabase(): Promise<Database> {
+  shared ??= await open();
+  shared.empty();
+  return shared.database;
+}
+
+async function open(): Promise<NonNullable<typeof shared>> {
+  const db = new DatabaseSync(":memory:");
+  const clock = new ManualClock(START_MS);
+  const store = sqliteStore(db, { clock });
+  await store.migrate();
+  const tables = ["instance", "past_run", "ticket", "step", "attempt", "event", "inbox", "outbox", "runner"];
+  const clear = tables.map((table) => db.prepare(`DELETE FROM pawl_${table}`));
+  const all = <Row>(sql: string): (() => Row[]) => {
+    const statement = db.prepare(sql);
+    return () => statement.all() as Row[];
+  };
+  const instances = all<Snapshot["instances"][number]>(
+    "SELECT iid, id, run_no, status, output, error FROM pawl_instance",
+  );
+  const tickets = all<Snapshot["tickets"][number]>(
+    "SELECT tid, run_no, state, owner, due_at, wait_mask, claim_no, pause_requested FROM pawl_ticket",
+  );
+  const steps = all<Snapshot["steps"][number]>(
+    `SELECT iid, run_no, ord, name, type, status, seq, attempts, claim_no, started_at, ended_at, wake_at, wait_key,
+       result, error FROM pawl_step ORDER BY iid, run_no, ord`,
+  );
+  const events = all<Snapshot["events"][number]>(
+    "SELECT iid, run_no, number, type, created_at, consumed_by FROM pawl_event",
+  );
+  const runners = all<Snapshot["runners"][number]>("SELECT id, dead FROM pawl_runner");
+  return {
+    empty: () => {
+      for (const statement of clear) statement.run();
+      clock.set(START_MS);
+    },
+    database: {
+      store,
+      clock,
+      snapshot: () => ({
+        instances: instances(),
+        tickets: tickets(),
+        steps: steps(),
+        events: events(),
+        runners: runners(),
+      }),
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { WorkflowError } from "../../src/model/errors.js";
+import type { Part, PartAnswer, Store } from "../../src/store/store.js";
+import type { Process } from "./world.js";
+
+export type Verb = keyof Store;
+
+export const faults = [
+  "crashBefore",
+  "crashAfter",
+  "replyLost",
+  "notApplied",
+  "busy",
+  "frozen",
+  "slow",
+] as const;
+export type Fault = (typeof faults)[number];
+
+/** What went to the database and what it said, whether or not anyone heard it. */
+export type Applied = {
+  readonly process: Process;
+  readonly verb: Verb;
+  readonly args: readonly unknown[];
+  readonly answer: unknown;
+  readonly fault: Fault | null;
+};
+
+export interface FaultPlan {
+  /** Decides before the call is sent. */
+  faultOf(process: Process, verb: Verb, args: readonly unknown[]): Fault | null;
+  /** The database is away. */
+  isOut(): boolean;
+  crash(process: Process): void;
+  applied(op: Applied): void;
+  /** How long a frozen process stays so. */
+  readonly freezeMs: number;
+}
+
+const MAX_LATENCY_MS = 3;
+
+/** The store as one process sees it over a bad network. */
+export function faultyStore(store: Store, process: Process, plan: FaultPlan): Store {
+  const { world } = process;
+  const send = (verb: Verb, member: Function, args: readonly unknown[]): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const fault = plan.faultOf(process, verb, args);
+      if (fault === "crashBefore") return plan.crash(process);
+      const there = fault === "slow" ? plan.freezeMs : world.dice.upTo(MAX_LATENCY_MS);
+      const back = world.dice.upTo(MAX_LATENCY_MS);
+      world.after(there, () => {
+        const refuse = (): void => {
+          world.after(back, () => process.enter(() => reject(away())));
+        };
+        // A request of a process that died meanwhile arrives, or not.
+        if (!process.isAlive && world.dice.chance(0.5)) return;
+        if (plan.isOut() || fault === "notApplied") return refuse();
+        if (fault === "busy" && verb === "commit") {
+          const answers = (args[0] as readonly Part[]).map((): PartAnswer => ({ kind: "busy" }));
+          world.after(back, () => process.enter(() => resolve(answers)));
+          return;
+        }
+        (member.apply(store, args) as Promise<unknown>).then(
+          (answer) => {
+            plan.applied({ process, verb, args, answer, fault });
+            if (fault === "crashAfter") return plan.crash(process);
+            if (fault === "frozen") process.freeze(plan.freezeMs);
+            if (fault === "replyLost") return refuse();
+            world.after(back, () => process.enter(() => resolve(answer)));
+          },
+          (error: unknown) => {
+            world.after(back, () => process.enter(() => reject(error as Error)));
+          },
+        );
+      });
+    });
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) => send(name as Verb, member, args);
+    },
+  });
+}
+
+function away(): WorkflowError {
+  return new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away");
+}
+

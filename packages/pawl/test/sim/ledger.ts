@@ -1,0 +1,28 @@
+/** What really happened outside of the engine: every entry of a body, and how it left. */
+export type Entry = {
+  readonly run: string;
+  readonly step: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly process: string;
+  readonly enteredAt: number;
+  /** What the body returned; a token of its own, so that no other entry can be taken for it. */
+  token: string | null;
+  failedAt: number | null;
+  /** Cut off by a stop: it costs no attempt. */
+  wasGivenBack: boolean;
+};
+
+export class Ledger {
+  readonly entries: Entry[] = [];
+
+  enter(entry: Omit<Entry, "token" | "failedAt" | "wasGivenBack">): Entry {
+    const full = { ...entry, token: null, failedAt: null, wasGivenBack: false };
+    this.entries.push(full);
+    return full;
+  }
+
+  of(run: string, step: string): Entry[] {
+    return this.entries.filter((entry) => entry.run === run && entry.step === step);
+  }
+}

@@ -1,0 +1,44 @@
+import type { DoNode, Node } from "./program.js";
+
+const step = (name: string, change: Partial<DoNode> = {}): DoNode => ({
+  kind: "do",
+  name,
+  limit: 2,
+  delayMs: 20,
+  failures: 0,
+  takesMs: 0,
+  kills: [],
+  ...change,
+});
+const seq = (...items: Node[]): Node => ({ kind: "seq", items });
+const sleep = (name: string, ms: number): Node => ({ kind: "sleep", name, ms });
+const wait = (name: string, type: string, ms: number): Node => ({ kind: "wait", name, type, ms });
+
+/** Small workflows, one for each thing that can go on when a fault strikes. */
+export const smallPrograms: Readonly<Record<string, Node>> = {
+  "one step": seq(step("a")),
+  "three steps": seq(step("a"), step("b"), step("c")),
+  "a retry": seq(step("a", { failures: 1 }), step("b")),
+  "at most once": seq(step("a", { limit: 0, takesMs: 10 }), step("b", { limit: 0 })),
+  "a long body": seq(step("a", { takesMs: 2_500 })),
+  "a sleep": seq(step("a"), sleep("nap", 300), step("b")),
+  "an event": seq(wait("red", "red", 5_000), step("a")),
+  "an event that never comes": seq({ kind: "try", item: wait("green", "green", 1_000) }, step("a")),
+  "a race of waits": seq(
+    { kind: "race", items: [sleep("long", 400), wait("blue", "blue", 5_000)] },
+    step("a"),
+  ),
+  "bodies beside a wait": seq(
+    { kind: "all", items: [step("a", { takesMs: 500 }), sleep("nap", 100), step("b")] },
+    step("c"),
+  ),
+  "a child": seq(step("a", { child: true, limit: null }), step("b")),
+  "a step in a step": seq(step("a", { nested: step("b", { limit: null }) }), step("c")),
+  "a stray step": seq({ kind: "stray", ms: 50, item: step("a") }, sleep("nap", 300), step("b")),
+  "a race against the world": seq({ kind: "hurry", ms: 30, item: step("a", { takesMs: 200 }) }, step("b")),
+  "all settled": seq({
+    kind: "settled",
+    items: [step("a", { failures: 5 }), wait("red", "red", 1_000), step("b")],
+  }),
+  "an error": seq(step("a", { failures: 5, limit: 1 })),
+};

@@ -1,0 +1,487 @@
+import { createHash } from "node:crypto";
+import { assemble } from "../../src/assemble.js";
+import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entrypoint.js";
+import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
+import { decodeError } from "../../src/model/error-codec.js";
+import type { Logger } from "../../src/model/logger.js";
+import { defaultRunnerOptions, type Runner } from "../../src/runner/runner.js";
+import type { Part, PartAnswer } from "../../src/store/store.js";
+import { Checker, Violation, type Snapshot } from "./checker.js";
+import { emptyDatabase, type Database } from "./database.js";
+import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
+import { Ledger } from "./ledger.js";
+import { execute, messageOf, outcomesOf, type DoNode, type Node } from "./program.js";
+import { Process, World } from "./world.js";
+
+export type Scenario = {
+  readonly seed: number;
+  readonly programs: readonly Node[];
+  readonly processes: number;
+  /** The fault of a call; the index counts all calls. */
+  readonly faultOf: (world: World, verb: Verb, index: number, process: Process) => Fault | null;
+  readonly skewMs: number;
+  readonly liveRuns: number;
+  readonly batchParts: number;
+  readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[];
+  /** What people do meanwhile, at some times. */
+  readonly client: (client: Client) => Promise<void>;
+  /** Faults end here; after that everything must come to an end by itself. */
+  readonly healAtMs: number;
+};
+
+export type Report = {
+  readonly hash: string;
+  readonly calls: number;
+  readonly sometimes: ReadonlyMap<string, number>;
+  readonly outcomes: readonly string[];
+  readonly log: readonly string[];
+};
+
+/** After these the database is as it was before. */
+const READS: ReadonlySet<Verb> = new Set(["nextDueInMs", "get", "load", "adopt", "heartbeat", "poll"]);
+const LEASE_MS = 1_000;
+const END_MS = 10 * 60_000;
+
+/** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
+export async function simulate(scenario: Scenario): Promise<Report> {
+  const simulation = new Simulation(scenario, await emptyDatabase());
+  const rejections: unknown[] = [];
+  const onRejection = (reason: unknown): void => void rejections.push(reason);
+  process.on("unhandledRejection", onRejection);
+  try {
+    const report = await simulation.run();
+    if (rejections.length > 0) throw new Violation(`unhandled rejection: ${String(rejections[0])}`);
+    return report;
+  } catch (error) {
+    if (error instanceof Error) error.message += `\n\n${simulation.log.slice(-400).join("\n")}`;
+    throw error;
+  } finally {
+    process.off("unhandledRejection", onRejection);
+  }
+}
+
+/** What people can do; errors of a store that is away are theirs to live with. */
+export interface Client {
+  readonly world: World;
+  readonly ids: readonly string[];
+  send(id: string, type: string): Promise<void>;
+  control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
+  /** A runner stops properly; another takes its place. */
+  stopARunner(): void;
+}
+
+class Simulation implements FaultPlan {
+  readonly freezeMs = LEASE_MS * 3;
+  readonly log: string[] = [];
+  readonly #scenario: Scenario;
+  readonly #world: World;
+  readonly #database: Database;
+  readonly #ledger = new Ledger();
+  readonly #checker: Checker;
+  readonly #sometimes = new Map<string, number>();
+  readonly #runners = new Map<Process, Runner>();
+  readonly #created = new Set<string>();
+  #calls = 0;
+  #crashes = 0;
+  #processes = 0;
+  #tokens = 0;
+  #failure: unknown = null;
+
+  constructor(scenario: Scenario, database: Database) {
+    this.#scenario = scenario;
+    this.#database = database;
+    this.#world = new World(scenario.seed, database.clock);
+    this.#checker = new Checker(this.#ledger);
+  }
+
+  get #snapshot(): () => Snapshot {
+    return this.#database.snapshot;
+  }
+
+  note(line: string): void {
+    this.log.push(`${this.#world.elapsedMs} ${line}`);
+  }
+
+  count(what: string): void {
+    this.#sometimes.set(what, (this.#sometimes.get(what) ?? 0) + 1);
+  }
+
+  async run(): Promise<Report> {
+    const scenario = this.#scenario;
+    const world = this.#world;
+    for (let n = 0; n < scenario.processes; n++) this.#startProcess();
+    let clientIsDone = false;
+    this.#actAsClient().then(
+      () => {
+        clientIsDone = true;
+      },
+      (error: unknown) => {
+        this.#failure ??= error;
+      },
+    );
+    const isOver = (): boolean => {
+      if (this.#failure !== null) return true;
+      if (!clientIsDone) return false;
+      return this.#snapshot().instances.every(({ status }) => status !== "live");
+    };
+    let checks = 0;
+    await world.run(world.now + END_MS, () => ++checks % 20 === 0 && isOver());
+    if (this.#failure !== null) throw this.#failure;
+    const end = this.#snapshot();
+    const alive = end.instances.filter(({ status }) => status === "live");
+    if (alive.length > 0 || !clientIsDone) {
+      const stuck = JSON.stringify(end.tickets);
+      throw new Violation(`not over after ${END_MS} ms: ${alive.map(({ id }) => id)} ${stuck}`);
+    }
+    for (const id of this.#created) {
+      const rows = end.instances.filter((row) => row.id === id);
+      if (rows.length !== 1) throw new Violation(`${id} was created, and exists ${rows.length} times`);
+    }
+    this.#checker.end(end);
+    const outcomes = this.#checkOutcomes(end);
+    const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
+    return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
+  }
+
+  #checkOutcomes({ instances }: Snapshot): string[] {
+    return instances.map(({ id, status, output, error }) => {
+      const [, n] = /^p(\d+)$/.exec(id) ?? [];
+      const program = this.#scenario.programs[Number(n)];
+      const ending =
+        status === "errored" ? `error ${messageOf(decodeError(error ?? "null"))}` : `${status} ${output}`;
+      if (program === undefined || status === "terminated") return `${id} ${ending}`;
+      const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
+      if (expected === null || (ending === "error RunCrashedError" && this.#crashes >= 5)) {
+        return `${id} ${ending}`;
+      }
+      const isExpected =
+        status === "complete"
+          ? expected.values.has(normal(output))
+          : expected.errors.has(messageOf(decodeError(error ?? "null")));
+      if (isExpected) return `${id} ${ending}`;
+      throw new Violation(
+        `${id} ended as ${ending}; possible: ${[...expected.values, ...expected.errors].join(" | ")}\n` +
+          JSON.stringify(program),
+      );
+    });
+  }
+
+  #mayHaveUsedUpAttempts(): boolean {
+    return ["crash", "takeover", "body given back"].some((what) => this.#sometimes.has(what));
+  }
+
+  // Processes
+
+  #startProcess(): void {
+    const world = this.#world;
+    const skew = world.dice.between(-this.#scenario.skewMs, this.#scenario.skewMs);
+    const proc = new Process(world, `r${++this.#processes}`, skew);
+    const { runner } = assemble(
+      {
+        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
+        store: faultyStore(this.#database.store, proc, this),
+        logger: this.#logger(proc),
+      },
+      {
+        runtime: proc.runtime,
+        timing: { stallMs: 1_000, reportStuckMs: 60_000, holdMs: 500 },
+        runner: {
+          ...defaultRunnerOptions,
+          leaseMs: LEASE_MS,
+          live: { runs: this.#scenario.liveRuns, bytes: 1e9 },
+          batch: { parts: this.#scenario.batchParts, bytes: 1e6, inFlight: 1 + world.dice.upTo(1) },
+        },
+      },
+    );
+    this.#runners.set(proc, runner);
+    let isDue = false;
+    const look = (): void => {
+      if (isDue) return;
+      isDue = true;
+      proc.after(world.dice.upTo(2), () => {
+        isDue = false;
+        const started = world.dice.chance(0.2)
+          ? runner.tick({ maxInstances: 2, maxSteps: 3 })
+          : runner.start();
+        started.catch((error: unknown) => this.note(`${proc.name} look failed ${String(error)}`));
+        if (world.dice.chance(0.1)) runner.tick().catch(() => {});
+      });
+    };
+    runner.serve(look);
+    const poll = (): void => {
+      look();
+      proc.after(world.dice.between(50, 1_000), poll);
+    };
+    poll();
+  }
+
+  #logger(proc: Process): Logger {
+    const log = (event: string, fields: Record<string, unknown> = {}): void => {
+      this.note(`${proc.name} ${event} ${JSON.stringify(fields["id"] ?? fields["error"] ?? "")}`);
+      this.count(event);
+    };
+    return { debug: log, info: log, warn: log, error: log };
+  }
+
+  crash(proc: Process): void {
+    const runner = this.#runners.get(proc);
+    if (runner === undefined || !proc.isAlive) return;
+    this.note(`${proc.name} crashes`);
+    this.count("crash");
+    this.#crashes += 1;
+    proc.isAlive = false;
+    runner.crash();
+    this.#runners.delete(proc);
+    this.#world.after(this.#world.dice.between(1, 2_000), () => this.#startProcess());
+  }
+
+  #stop(proc: Process, runner: Runner): void {
+    this.note(`${proc.name} stops`);
+    this.#runners.delete(proc);
+    this.#startProcess();
+    runner.stop(this.#world.dice.pick([0, 100, 5_000])).then(
+      () => {
+        this.note(`${proc.name} stopped`);
+        proc.isAlive = false;
+      },
+      (error: unknown) => {
+        this.note(`${proc.name} stop failed ${String(error)}`);
+        proc.isAlive = false;
+        runner.crash();
+      },
+    );
+  }
+
+  // The workflow
+
+  #workflow(proc: Process) {
+    const simulation = this;
+    return class Program extends WorkflowEntrypoint<unknown, { n: number }> {
+      async run(event: WorkflowEvent<{ n: number }>, step: WorkflowStep): Promise<unknown> {
+        const { n } = event.payload;
+        const run = `${event.instanceId}#${event.runNumber}`;
+        const program = simulation.#scenario.programs[n] ?? childProgram;
+        return execute(program, step, {
+          sleep: (ms) => proc.runtime.scheduler.sleep(ms),
+          body: (node, context, first) => simulation.#body(proc, run, node, context, first),
+          child: async (name) => {
+            const id = `${name}-of-${event.instanceId}-${event.runNumber}`;
+            const child = await this.workflows["PROGRAM"]?.create({ id, params: { n: -1 } });
+            return child?.id;
+          },
+        });
+      }
+    };
+  }
+
+  async #body(
+    proc: Process,
+    run: string,
+    node: DoNode,
+    context: StepContext,
+    first: () => Promise<void>,
+  ): Promise<unknown> {
+    const world = this.#world;
+    const attempt = context.attempt;
+    const maxAttempts = node.limit === null ? Infinity : node.limit + 1;
+    const [id = "", runNumber = ""] = run.split("#");
+    this.note(`${proc.name} enters ${run} ${node.name} ${attempt}`);
+    const entry = this.#ledger.enter({
+      ...{ run, step: node.name, attempt, maxAttempts, process: proc.name },
+      enteredAt: world.now,
+    });
+    this.#guard(() => {
+      const iid = this.#snapshot().instances.find((row) => row.id === id)?.iid ?? "";
+      this.#checker.entered(iid, Number(runNumber), node.name);
+    });
+    context.signal.addEventListener("abort", () => {
+      const reason = String((context.signal.reason as Error).message);
+      if (entry.token !== null || entry.failedAt !== null) return;
+      if (reason === "the runner is stopping") {
+        entry.wasGivenBack = true;
+        this.count("body given back");
+      }
+    });
+    await first();
+    if (node.takesMs > 0) await proc.runtime.scheduler.sleep(node.takesMs);
+    if (node.kills.includes(attempt)) {
+      this.count("body kills its process");
+      this.crash(proc);
+      return new Promise(() => {});
+    }
+    if (attempt <= node.failures) {
+      entry.failedAt = world.now;
+      throw new Error(`failed ${node.name}`);
+    }
+    entry.token = `t${++this.#tokens}`;
+    return { step: node.name, token: entry.token };
+  }
+
+  #guard(check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      this.#failure ??= error;
+    }
+  }
+
+  // Faults
+
+  faultOf(proc: Process, verb: Verb): Fault | null {
+    this.#calls += 1;
+    if (this.#world.elapsedMs >= this.#scenario.healAtMs) return null;
+    const fault = this.#scenario.faultOf(this.#world, verb, this.#calls, proc);
+    if (fault !== null) {
+      this.count(`${fault} ${verb}`);
+      this.count(fault);
+      this.note(`${proc.name} ${verb} will meet ${fault}`);
+    }
+    return fault;
+  }
+
+  isOut(): boolean {
+    const at = this.#world.elapsedMs;
+    const isOut = this.#scenario.outages.some(({ fromMs, toMs }) => at >= fromMs && at < toMs);
+    if (isOut) this.count("outage");
+    return isOut;
+  }
+
+  applied({ process: proc, verb, args, answer, fault }: Applied): void {
+    if (verb === "commit") this.#noteParts(proc, args[0] as Part[], answer as PartAnswer[], fault);
+    else if (verb !== "nextDueInMs") this.note(`${proc.name} ${verb} ${brief(answer)}`);
+    if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
+    if (verb === "adopt" && (answer as unknown[]).length > 0) this.count("claim adopted");
+    if (verb === "claim") this.#noteClaim(answer as { claimed?: { takenOver: boolean }[] }, fault);
+    if (!READS.has(verb)) this.#guard(() => this.#checker.state(this.#snapshot()));
+  }
+
+  #noteClaim(answer: { claimed?: { takenOver: boolean }[] }, fault: Fault | null): void {
+    const claimed = answer.claimed ?? [];
+    if (claimed.some(({ takenOver }) => takenOver)) this.count("takeover");
+    if (claimed.length > 0 && fault === "replyLost") this.count("claim whose reply was lost");
+  }
+
+  #noteParts(
+    proc: Process,
+    parts: readonly Part[],
+    answers: readonly PartAnswer[],
+    fault: Fault | null,
+  ): void {
+    for (const [n, part] of parts.entries()) {
+      const answer = answers[n] as PartAnswer;
+      const how = answer.kind === "ok" ? answer.state : answer.kind;
+      const steps = part.steps.map(({ name, status, attempts }) => `${name}:${status}:${attempts}`);
+      this.note(
+        `${proc.name} commit ${part.claimNumber}.${part.partNumber} ${part.next.kind} [${steps.join(" ")}] ${how}`,
+      );
+      if (answer.kind === "lost" && part.steps.some(({ seq }) => seq !== null)) {
+        this.count("late result fenced");
+      }
+      const finishes = part.next.kind === "complete" || part.next.kind === "fail";
+      if (finishes && fault === "replyLost") this.count("final commit whose reply was lost");
+      if (part.next.kind === "park" && how === "leased") this.count("park refused by an event");
+    }
+    if (parts.length === this.#scenario.batchParts) this.count("batch split");
+  }
+
+  // People
+
+  async #actAsClient(): Promise<void> {
+    const world = this.#world;
+    const proc = new Process(world, "client", 0);
+    const { workflows } = assemble(
+      {
+        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
+        store: faultyStore(this.#database.store, proc, this),
+      },
+      {
+        runtime: proc.runtime,
+        timing: { stallMs: 1_000, reportStuckMs: 60_000, holdMs: 500 },
+        runner: { ...defaultRunnerOptions, leaseMs: LEASE_MS },
+      },
+    );
+    const ids: string[] = [];
+    for (const n of this.#scenario.programs.keys()) {
+      const id = `p${n}`;
+      ids.push(id);
+      await untilAnswered(world, async () => {
+        await workflows.PROGRAM.create({ id, params: { n } }).catch(ifDuplicate);
+        this.#created.add(id);
+      });
+    }
+    const handle = (id: string) => workflows.PROGRAM.get(id);
+    await this.#scenario.client({
+      world,
+      ids,
+      send: async (id, type) => {
+        const sent = await answered(async () => (await handle(id)).sendEvent({ type }));
+        this.note(`client sends ${type} to ${id}: ${sent}`);
+      },
+      control: async (id, verb) => {
+        const done = await answered(async () => (await handle(id))[verb]());
+        this.note(`client ${verb} ${id}: ${done}`);
+        if (done === "ok") this.count(`${verb} acked`);
+      },
+      stopARunner: () => {
+        const [first] = this.#runners;
+        if (first !== undefined) this.#stop(...first);
+      },
+    });
+    // A person who paused something resumes it: nothing may stay paused for ever.
+    for (const id of ids) {
+      await untilAnswered(world, async () => (await handle(id)).resume());
+    }
+    const resumeLater = async (): Promise<void> => {
+      for (const { tid, state } of this.#snapshot().tickets) {
+        const row = this.#snapshot().instances.find(({ iid }) => iid === tid);
+        if (state === "paused" && row !== undefined) await (await handle(row.id)).resume();
+      }
+    };
+    world.after(this.#scenario.healAtMs + 60_000, () => void resumeLater().catch(() => {}));
+  }
+}
+
+const childProgram: Node = {
+  kind: "do",
+  name: "grow",
+  limit: null,
+  delayMs: 10,
+  failures: 0,
+  takesMs: 0,
+  kills: [],
+};
+
+async function answered(work: () => Promise<void>): Promise<string> {
+  try {
+    await work();
+    return "ok";
+  } catch (error) {
+    return String((error as { code?: string }).code ?? error);
+  }
+}
+
+async function untilAnswered(world: World, work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    const answer = await answered(work);
+    if (answer !== "STORE_UNAVAILABLE") return;
+    await world.sleep(50);
+  }
+}
+
+function ifDuplicate(error: { code?: string }): void {
+  if (error.code !== "INSTANCE_ID_ALREADY_EXISTS") throw error as unknown as Error;
+}
+
+/** Bodies return their names with a token that differs each time. */
+function normal(output: string | null): string {
+  return JSON.stringify(JSON.parse(output ?? "null"), (_key, value: unknown) =>
+    typeof value === "object" && value !== null && "token" in value
+      ? (value as unknown as { step: string }).step
+      : value,
+  );
+}
+
+function brief(answer: unknown): string {
+  const text = JSON.stringify(answer) ?? "";
+  return text.length > 160 ? `${text.slice(0, 160)}…` : text;
+}

@@ -1,0 +1,139 @@
+import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
+import { entriesOf } from "../../src/authoring/entry.js";
+import type { Registry } from "../../src/authoring/registry.js";
+import { makeBindings } from "../../src/instances/bindings.js";
+import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
+import { jsonPlusCodec } from "../../src/model/codec.js";
+import { resolveLimits, type Limits } from "../../src/model/limits.js";
+import { webRuntime } from "../../src/runtime.js";
+import type { Target } from "../../src/store/records.js";
+import type { Claimed, Next, Part, Store } from "../../src/store/store.js";
+import { ManualClock } from "../../src/testing/clock.js";
+
+const leaseMs = 60_000;
+
+/** Instances over SQLite in memory, with hints that remember what they were told. */
+export type InstancesWorld = {
+  readonly context: InstancesContext<SqliteHandle>;
+  readonly store: Store<SqliteHandle>;
+  readonly handle: DatabaseSyncInstance;
+  readonly clock: ManualClock;
+  readonly hints: Hints;
+  readonly workflows: ReturnType<typeof makeBindings<SqliteHandle>>;
+  inside(parent: ParentRun): ReturnType<typeof makeBindings<SqliteHandle>>;
+  rows(): number;
+  /** As a runner does: claims the run if it is not held yet, and writes a part. */
+  turn(target: Target, next: Next, given?: Partial<Part>): Promise<void>;
+};
+
+export class Hints {
+  /** Who takes eager starts, if anyone does. */
+  runner: string | null = null;
+  wakes = 0;
+  reserved = 0;
+  readonly started: StartedInstance[] = [];
+  readonly pokes: [owner: string, target: Target][] = [];
+  /** The waits of `result`, and what happens during each. */
+  readonly waits: number[] = [];
+  meanwhile: (ms: number) => unknown = () => {
+    throw new Error("nobody expected a wait");
+  };
+
+  reserve(count: number) {
+    if (this.runner === null) return null;
+    this.reserved += count;
+    return {
+      runner: this.runner,
+      started: (runs: readonly StartedInstance[]) => {
+        this.reserved -= runs.length;
+        this.started.push(...runs);
+      },
+      release: (released: number) => {
+        this.reserved -= released;
+      },
+    };
+  }
+
+  wake(): void {
+    this.wakes += 1;
+  }
+
+  poke(owner: string, target: Target): void {
+    this.pokes.push([owner, target]);
+  }
+
+  async finished(_target: Target, ms: number): Promise<void> {
+    this.waits.push(ms);
+    await this.meanwhile(ms);
+  }
+}
+
+export async function instancesWorld(
+  registry: Registry,
+  limitOverrides: Partial<Limits> = {},
+): Promise<InstancesWorld> {
+  const handle = new DatabaseSync(":memory:");
+  const clock = new ManualClock();
+  const store = sqliteStore(handle, { clock });
+  await store.migrate();
+  await store.register("runner", leaseMs);
+  const limits = resolveLimits(limitOverrides);
+  const hints = new Hints();
+  const context: InstancesContext<SqliteHandle> = {
+    store,
+    entries: entriesOf(registry, limits),
+    codec: jsonPlusCodec,
+    limits,
+    runtime: { ...webRuntime, clock },
+    hints,
+  };
+  const held = new Map<string, Claimed>();
+  const parts = new Map<string, number>();
+
+  async function claim(): Promise<void> {
+    const lanes = Array.from(context.entries.keys(), (handler) => ({ queue: "default", handler }));
+    const request = { runner: "runner", lanes, limit: 100, reservedForNew: 0 };
+    const answer = await store.claim(request);
+    if (answer.kind !== "ok") throw new Error("the runner is dead");
+    for (const claimed of answer.claimed) {
+      held.set(`${claimed.workflow}/${claimed.id}`, claimed);
+      parts.delete(claimed.iid);
+    }
+  }
+
+  return {
+    context,
+    store,
+    handle,
+    clock,
+    hints,
+    workflows: makeBindings(context),
+    inside: (parent) => makeBindings(context, parent),
+    rows: () => handle.prepare("SELECT 1 FROM pawl_instance").all().length,
+    async turn(target, next, given = {}) {
+      await claim();
+      const claimed = held.get(`${target.workflow}/${target.id}`);
+      if (claimed === undefined) throw new Error(`${target.id} cannot be claimed`);
+      const partNumber = (parts.get(claimed.iid) ?? 0) + 1;
+      parts.set(claimed.iid, partNumber);
+      const part: Part = {
+        iid: claimed.iid,
+        runNumber: claimed.runNumber,
+        claimNumber: claimed.claimNumber,
+        partNumber,
+        seenEvents: claimed.eventCount,
+        steps: [],
+        attempts: [],
+        consumed: [],
+        spawns: [],
+        deliveries: [],
+        outbox: [],
+        next,
+        ...given,
+      };
+      const [answer] = await store.commit([part]);
+      if (answer?.kind !== "ok") throw new Error(`the part was answered: ${answer?.kind}`);
+    },
+  };
+}
