@@ -1,14 +1,17 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { control } from "./control.js";
+import { divergence } from "./divergence.js";
+import { poison } from "./poison.js";
 import { races } from "./races.js";
 import { recovery } from "./recovery.js";
 import { retries } from "./retries.js";
+import { runner } from "./runner.js";
 import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts, waits, races, control, recovery };
+const topics = { steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(
