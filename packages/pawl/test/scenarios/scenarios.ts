@@ -1,5 +1,7 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { authoring } from "./authoring.js";
+import { children } from "./children.js";
 import { control } from "./control.js";
 import { divergence } from "./divergence.js";
 import { poison } from "./poison.js";
@@ -11,7 +13,7 @@ import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence };
+const topics = { authoring, children, steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

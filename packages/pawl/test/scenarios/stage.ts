@@ -170,6 +170,11 @@ export async function stage(
       await self.toEnd(instance);
       return instance.result({ timeout: 0 });
     },
+    /** The ids of a workflow's instances, oldest first. */
+    async ids(workflow: string): Promise<string[]> {
+      const { instances } = await reader.list(workflow, { order: "oldest", pageSize: 100 });
+      return instances.map(({ id }) => id);
+    },
     history(instance: Instance, runNumber?: number): Promise<History> {
       const name = Object.keys(all)[0]?.toLowerCase() ?? "";
       return reader.history(name, instance.id, { pageSize: 100, runNumber });
