@@ -1,14 +1,18 @@
 import { WorkflowError, type Store } from "pawl";
+import type { Part } from "../../src/store/store.js";
 
 type Verb = keyof Store & string;
 
-function wrapped(store: Store, call: (verb: Verb, run: () => unknown) => unknown): Store {
+function wrapped(
+  store: Store,
+  call: (verb: Verb, run: () => unknown, args: readonly unknown[]) => unknown,
+): Store {
   return new Proxy(store, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== "function") return member;
       return (...args: unknown[]): unknown =>
-        call(name as Verb, () => member.apply(target, args) as unknown);
+        call(name as Verb, () => member.apply(target, args) as unknown, args);
     },
   });
 }
@@ -29,21 +33,25 @@ export function switchable() {
   };
 }
 
-/** Counts calls by verb. */
+/** Counts calls by verb, and keeps what was committed. */
 export function counting() {
   const counts = new Map<Verb, number>();
+  const parts: Part[] = [];
   return {
     around: (store: Store): Store =>
-      wrapped(store, (verb, run) => {
+      wrapped(store, (verb, run, args) => {
         counts.set(verb, (counts.get(verb) ?? 0) + 1);
+        if (verb === "commit") parts.push(...(args[0] as Part[]));
         return run();
       }),
-    reset: () => counts.clear(),
+    reset(): void {
+      counts.clear();
+      parts.length = 0;
+    },
+    parts,
     /** How often each verb was called since the last reset. */
     get calls(): Record<string, number> {
       return Object.fromEntries(counts);
     },
-    count: (...verbs: Verb[]): number =>
-      verbs.reduce((sum, verb) => sum + (counts.get(verb) ?? 0), 0),
   };
 }
