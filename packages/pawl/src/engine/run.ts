@@ -490,8 +490,6 @@ export class Run {
 
   #pass(): void {
     this.#isInStride = false;
-    this.#stuck?.();
-    this.#stuck = null;
     if (this.#place === "gone") return;
     if (this.#place === "parked") {
       if (this.#wantsReopen) this.#host.reopen(this);
@@ -505,13 +503,15 @@ export class Run {
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
-    if (this.#frozen === null && this.#hasNews()) this.#host.submit(this);
-    else this.#watch();
+    if (this.#frozen !== null || !this.#hasNews()) return this.#watch();
+    this.#unstick();
+    this.#host.submit(this);
   }
 
   #deliver(step: Step): void {
     this.#stall?.();
     this.#stall = null;
+    this.#unstick();
     this.#isInStride = true;
     step.deliver((settlement) => this.#decode(step, settlement));
     this.#schedulePass();
@@ -708,12 +708,20 @@ export class Run {
     if (this.#frozen !== null || this.#outcome !== null) return;
     const wake = earliestWake(this.#waits, this.#now);
     if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
-    if (this.#running.size > 0 || this.#waits.size > 0 || this.#ready.size > 0) return;
+    if (this.#running.size > 0 || this.#waits.size > 0 || this.#ready.size > 0) {
+      return this.#unstick();
+    }
     const { workflow, id, runNumber } = this;
     const { scheduler } = this.#context.runtime;
-    this.#stuck = scheduler.after(this.#context.timing.reportStuckMs, () => {
+    // Every heartbeat makes a pass: the time counts from the first that found nothing.
+    this.#stuck ??= scheduler.after(this.#context.timing.reportStuckMs, () => {
       this.#context.logger.warn("run.awaitsNoStep", { workflow, id, runNumber });
     });
+  }
+
+  #unstick(): void {
+    this.#stuck?.();
+    this.#stuck = null;
   }
 
   // Commits

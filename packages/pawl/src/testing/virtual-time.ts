@@ -13,7 +13,7 @@ export class VirtualTime extends ManualClock {
   #order = 0;
 
   after(ms: number, callback: () => void): Cancel {
-    const timer = { at: this.now() + Math.max(0, ms), order: this.#order++, callback };
+    const timer = { at: this.now() + Math.max(0, Math.ceil(ms)), order: this.#order++, callback };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
   }

@@ -84,7 +84,7 @@ export function retries(on: StoreFixture): void {
         }),
       );
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance("3 minutes");
       held.result.fail(new Error("after three minutes"));

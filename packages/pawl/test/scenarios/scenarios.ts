@@ -1,11 +1,21 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { authoring } from "./authoring.js";
+import { budgets } from "./budgets.js";
+import { children } from "./children.js";
+import { control } from "./control.js";
+import { divergence } from "./divergence.js";
+import { poison } from "./poison.js";
+import { races } from "./races.js";
+import { recovery } from "./recovery.js";
 import { retries } from "./retries.js";
+import { runner } from "./runner.js";
+import { served } from "./serving.js";
 import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { steps, retries, timeouts, waits };
+const topics = { authoring, children, steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence, budgets, served };
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

@@ -1,10 +1,14 @@
+import { createWorkflows } from "pawl";
 import type {
+  History,
   Logger,
   Registry,
+  Runner,
   Store,
   Workflow,
   WorkflowEvent,
   WorkflowInstance,
+  Workflows,
   WorkflowsOptions,
   WorkflowStep,
 } from "pawl";
@@ -103,7 +107,12 @@ export async function stage(
   const h = opened.h as unknown as Harness<Registry, unknown>;
   const bindings = h.workflows as unknown as Bindings;
   const main = bindings[Object.keys(all)[0] as string] as Bindings[string];
+  const reader = createWorkflows({ workflows, store: opened.database.store } as never) as Workflows<
+    Registry,
+    unknown
+  >;
   let created = 0;
+  let last = h.runner;
   const self = {
     h,
     clock: h.clock,
@@ -116,6 +125,10 @@ export async function stage(
       return { h: harness, workflows: harness.workflows as unknown as Bindings };
     },
     workflows: bindings,
+    addRunner(): Runner {
+      return (last = h.addRunner());
+    },
+    lastRunner: (): Runner => last,
     /** Creates an instance of the (first) workflow; nothing runs yet. */
     create(params?: unknown, id = `i${++created}`): Promise<Instance> {
       return main.create({ id, params });
@@ -130,6 +143,12 @@ export async function stage(
     async pass(by: number | string): Promise<void> {
       await h.clock.advance(by);
       await h.runUntilIdle();
+    },
+    /** Begins a tick, for tests that do something while its turns go on. */
+    turn(): Promise<unknown> {
+      const turn = h.tick();
+      turn.catch(() => {}); // a test that failed before it awaits this has said why
+      return turn;
     },
     /** From wake to wake, to the end of the run; answers its status. */
     async toEnd(instance: Instance): Promise<Awaited<ReturnType<Instance["status"]>>> {
@@ -151,12 +170,21 @@ export async function stage(
       await self.toEnd(instance);
       return instance.result({ timeout: 0 });
     },
-    async steps(instance: Instance) {
-      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+    /** The ids of a workflow's instances, oldest first. */
+    async ids(workflow: string): Promise<string[]> {
+      const { instances } = await reader.list(workflow, { order: "oldest", pageSize: 100 });
+      return instances.map(({ id }) => id);
+    },
+    history(instance: Instance, runNumber?: number): Promise<History> {
+      const name = Object.keys(all)[0]?.toLowerCase() ?? "";
+      return reader.history(name, instance.id, { pageSize: 100, runNumber });
+    },
+    async steps(instance: Instance, runNumber?: number) {
+      const { entries } = await self.history(instance, runNumber);
       return entries.filter((entry) => entry.kind === "step");
     },
-    async events(instance: Instance) {
-      const { entries } = await h.history(Object.keys(all)[0]?.toLowerCase() ?? "", instance.id);
+    async events(instance: Instance, runNumber?: number) {
+      const { entries } = await self.history(instance, runNumber);
       return entries.filter((entry) => entry.kind === "event");
     },
   };

@@ -15,7 +15,7 @@ export function timeouts(on: StoreFixture): void {
         ),
       );
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance(29_999);
       expect(held.signal?.aborted).toBe(false);
@@ -44,7 +44,7 @@ export function timeouts(on: StoreFixture): void {
         return names;
       });
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await late.entered.passed;
       await s.clock.advance(1_000);
       late.result.open("a result");
@@ -65,7 +65,7 @@ export function timeouts(on: StoreFixture): void {
         step.do("slow", { retries: { limit: 0, delay: 0 } }, held.body),
       );
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance(599_999);
       expect(held.signal?.aborted).toBe(false);
@@ -84,7 +84,7 @@ export function timeouts(on: StoreFixture): void {
       const i = await s.create();
       const began = s.clock.now();
       for (let n = 1; n <= 3; n++) {
-        const turn = s.h.tick();
+        const turn = s.turn();
         while (signals.length < n) await new Promise((resolve) => setImmediate(resolve));
         await s.clock.advance(1_000);
         await turn;
@@ -125,7 +125,7 @@ export function timeouts(on: StoreFixture): void {
       let entered = (): void => {};
       const isEntered = new Promise<void>((resolve) => (entered = resolve));
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await isEntered;
       await s.clock.advance(1_000);
       await turn;

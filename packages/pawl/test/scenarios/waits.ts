@@ -311,7 +311,7 @@ export function waits(on: StoreFixture): void {
       );
       const began = s.clock.now();
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance("1 minute");
       const done = (await s.steps(i)).find(({ name }) => name === "after nap");
@@ -340,7 +340,7 @@ export function waits(on: StoreFixture): void {
         ]),
       );
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance(1);
       const sender = elsewhere ? await (await s.peer()).workflows["MAIN"]?.get(i.id) : i;
@@ -366,7 +366,7 @@ export function waits(on: StoreFixture): void {
       );
       const began = s.clock.now();
       const i = await s.create();
-      const turn = s.h.tick();
+      const turn = s.turn();
       await held.entered.passed;
       await s.clock.advance("5 minutes");
       expect(caughtAt - began).toBe(120_000);

@@ -1,0 +1,206 @@
+import { describe, expect, test } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { stage, type Code, type Stage, type StageOptions } from "./stage.js";
+
+/** Old code parks; then a deploy replaces it: the old process is gone, and the new code goes on. */
+async function deploy(
+  on: StoreFixture,
+  before: Code,
+  after: Code,
+  options: StageOptions & { onDivergence?: "continue" | "hold" } = {},
+) {
+  const s = await stage(on, before, options);
+  const i = await s.start();
+  await s.h.crashRunner(s.h.runner);
+  const next = await s.peer(after);
+  await s.clock.advance("1 hour");
+  await next.h.runUntilIdle();
+  return { s, i, next };
+}
+
+const hour = "1 hour";
+
+const warnings = (s: Stage, event: string): object[] =>
+  s.logs.filter((entry) => entry.level === "warn" && entry.event === event);
+
+export function divergence(on: StoreFixture): void {
+  describe("changed code", () => {
+    test("goes on: recorded steps answer, new ones run", async () => {
+      const { i } = await deploy(
+        on,
+        async (_event, step) => {
+          await step.do("a", () => "old a");
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          const a = await step.do("a", () => "new a");
+          await step.sleep("nap", hour);
+          return [a, await step.do("b", () => "new b")];
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: ["old a", "new b"] });
+    });
+
+    test("may add a step before recorded ones", async () => {
+      const { i } = await deploy(
+        on,
+        async (_event, step) => {
+          await step.do("a", () => 1);
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          const early = await step.do("early", () => 0);
+          const a = await step.do("a", () => "again");
+          await step.sleep("nap", hour);
+          return [early, a];
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: [0, 1] });
+    });
+
+    test("that no longer asks for recorded steps goes on, and the log names them", async () => {
+      const { i, s } = await deploy(
+        on,
+        async (_event, step) => {
+          await step.do("kept", () => 1);
+          await step.do("removed", () => 2);
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          const kept = await step.do("kept", () => "again");
+          await step.sleep("nap", hour);
+          return [kept, await step.do("added", () => 3)];
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: [1, 3] });
+      expect(warnings(s, "step.missing")).toContainEqual(
+        expect.objectContaining({
+          fields: expect.objectContaining({
+            workflow: "main",
+            id: i.id,
+            steps: [{ name: "removed", type: "do" }],
+          }),
+        }),
+      );
+    });
+
+    test("that makes another kind of step of a name stops with both in its message", async () => {
+      const { i } = await deploy(
+        on,
+        async (_event, step) => {
+          await step.do("x", () => 1);
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          await step.waitForEvent("x", { type: "go" });
+        },
+      );
+      const { status, error } = await i.status();
+      expect(status).toBe("errored");
+      expect(error?.name).toBe("StepMismatchError");
+      expect(error?.message).toContain('"x"');
+      expect(error?.message).toMatch(/recorded as do .*called as waitForEvent/);
+    });
+
+    test("may reorder its recorded steps", async () => {
+      const { i } = await deploy(
+        on,
+        async (_event, step) => {
+          await step.do("a", () => "a");
+          await step.do("b", () => "b");
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          const b = await step.do("b", () => "again");
+          const a = await step.do("a", () => "again");
+          await step.sleep("nap", hour);
+          return [a, b];
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: ["a", "b"] });
+    });
+
+    test("never gives one step's result to another, or runs a recorded one again", async () => {
+      const again: string[] = [];
+      const { i } = await deploy(
+        on,
+        async (_event, step) => {
+          for (const name of ["a", "b", "c"]) await step.do(name, () => name);
+          await step.sleep("nap", hour);
+        },
+        async (_event, step) => {
+          const got = await Promise.all(
+            ["c", "new", "a"].map((name) => step.do(name, () => (again.push(name), `fresh ${name}`))),
+          );
+          await step.sleep("nap", hour);
+          return got;
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: ["c", "fresh new", "a"] });
+      expect(again).toEqual(["new"]);
+    });
+
+    test("keeps the end of a sleep that has begun, whatever its new length", async () => {
+      const { i } = await deploy(
+        on,
+        (_event, step) => step.sleep("nap", hour),
+        async (_event, step) => {
+          await step.sleep("nap", "30 days");
+          return "awake";
+        },
+      );
+      expect(await i.status()).toEqual({ status: "complete", output: "awake" });
+    });
+  });
+
+  describe('changed code with onDivergence: "hold"', () => {
+    const before: Code = async (_event, step) => {
+      await step.do("x", () => 1);
+      await step.sleep("nap", hour);
+      return "old code finished";
+    };
+
+    test.each([
+      ["another kind of step", "step.mismatch", (_event, step) => step.sleep("x", 1)],
+      ["a removed step, at its end", "step.missing", async () => "gone"],
+      [
+        "a removed step, at its next one",
+        "step.missing",
+        async (_event, step) => {
+          await step.sleep("nap", hour);
+          return "gone";
+        },
+      ],
+    ] as [string, string, Code][])(
+      "stops the run, not for good, at %s; corrected code goes on",
+      async (_what, event, after) => {
+        const { i, s, next } = await deploy(on, before, after, { onDivergence: "hold" });
+        expect(["queued", "waiting"]).toContain((await i.status()).status);
+        expect(warnings(s, event).length).toBeGreaterThan(0);
+        await next.h.crashRunner(next.h.runner);
+        const corrected = await s.peer(before);
+        await s.clock.advance("5 minutes");
+        await corrected.h.runUntilIdle();
+        expect(await i.status()).toEqual({ status: "complete", output: "old code finished" });
+      },
+    );
+
+    test("a held run is tried again with pauses, never in a hot loop, and costs no attempt", async () => {
+      const { i, s, next } = await deploy(on, before, (_event, step) => step.sleep("x", 1), {
+        onDivergence: "hold",
+      });
+      const tries = (): number => warnings(s, "step.mismatch").length;
+      const first = tries();
+      const { nextWakeInMs } = await next.h.tick();
+      expect(nextWakeInMs).toBeGreaterThan(1_000);
+      expect(tries()).toBe(first);
+      for (let n = 0; n < 10; n++) {
+        await s.clock.advance("1 minute");
+        await next.h.runUntilIdle();
+      }
+      expect(tries()).toBeGreaterThan(first);
+      expect(tries()).toBeLessThanOrEqual(first + 11);
+      expect(["queued", "waiting"]).toContain((await i.status()).status);
+    });
+  });
+}

@@ -1,0 +1,341 @@
+import { describe, expect, test } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { HeldBody, stage, type Stage } from "./stage.js";
+import { switchable } from "./store-wrappers.js";
+
+const LEASE_MS = 30_000;
+
+/** The process dies while a body executes; another one takes over when the lease has run out. */
+async function crashDuring(s: Stage, body: { entered: { passed: Promise<void> } }): Promise<void> {
+  void s.turn();
+  await body.entered.passed;
+  await crash(s);
+}
+
+async function crash(s: Stage): Promise<void> {
+  await s.h.crashRunner(s.lastRunner());
+  s.addRunner();
+  await s.clock.advance(LEASE_MS);
+}
+
+export function recovery(on: StoreFixture): void {
+  describe("recovery", () => {
+    test("after a crash another runner goes on, when the lease is over and not before", async () => {
+      const dead = new HeldBody();
+      const calls: string[] = [];
+      const s = await stage(on, async (_event, step) => {
+        const a = await step.do("a", () => (calls.push("a"), 1));
+        const b = await step.do("b", (context) => {
+          calls.push(`b ${context.attempt}`);
+          return context.attempt === 1 ? dead.body(context) : 2;
+        });
+        return [a, b];
+      });
+      const i = await s.create();
+      void s.turn();
+      await dead.entered.passed;
+      await s.h.crashRunner(s.h.runner);
+      s.addRunner();
+      await s.pass(LEASE_MS - 1);
+      expect(calls).toEqual(["a", "b 1"]);
+      expect(await i.status()).toEqual({ status: "running" });
+      // Runners look for dead ones ten times a lease.
+      await s.pass(LEASE_MS / 10);
+      expect(await i.status()).toEqual({ status: "complete", output: [1, 2] });
+      expect(calls).toEqual(["a", "b 1", "b 2"]);
+    });
+
+    test("the late result of a dead owner's body is dropped", async () => {
+      const dead = new HeldBody<string>();
+      const s = await stage(on, (_event, step) =>
+        step.do("a", (context) => (context.attempt === 1 ? dead.body(context) : "second")),
+      );
+      const i = await s.create();
+      await crashDuring(s, dead);
+      dead.result.open("first, too late");
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "second" });
+      expect(await s.steps(i)).toMatchObject([{ result: "second" }]);
+    });
+
+    test("a step is never begun more often than its limit allows, crashes included", async () => {
+      let entries = 0;
+      const s = await stage(on, (_event, step) =>
+        step
+          .do("kills", { retries: { limit: 2, delay: 1 } }, () => {
+            entries += 1;
+            void s.h.crashRunner(s.lastRunner());
+            return new Promise(() => {});
+          })
+          .catch((error: Error) => error.name),
+      );
+      const i = await s.create();
+      for (let n = 0; n < 5; n++) {
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(LEASE_MS);
+      }
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "StepMaxAttemptsExceeded" });
+      expect(entries).toBe(3);
+    });
+
+    test("failures and crashes are counted together", async () => {
+      const attempts: number[] = [];
+      const s = await stage(on, (_event, step) =>
+        step.do("mixed", { retries: { limit: 2, delay: 1 } }, ({ attempt }) => {
+          attempts.push(attempt);
+          if (attempt === 2) {
+            void s.h.crashRunner(s.lastRunner());
+            return new Promise(() => {});
+          }
+          throw new Error(`failure ${attempt}`);
+        }),
+      );
+      const i = await s.start();
+      await s.clock.advance(1);
+      await s.turn();
+      s.addRunner();
+      await s.clock.advance(LEASE_MS);
+      expect(await s.toEnd(i)).toMatchObject({ error: { message: "failure 3" } });
+      expect(attempts).toEqual([1, 2, 3]);
+    });
+
+    test("a step with limit 0 is never entered twice", async () => {
+      const dead = new HeldBody();
+      const s = await stage(on, (_event, step) =>
+        step
+          .do("at most once", { retries: { limit: 0, delay: 0 } }, dead.body)
+          .catch((error: Error) => error.name),
+      );
+      const i = await s.create();
+      await crashDuring(s, dead);
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "StepMaxAttemptsExceeded" });
+      expect(dead.entries).toBe(1);
+    });
+
+    test("a crash charges every step that was running, and none that waited for its retry", async () => {
+      const attempts: Record<string, number[]> = { a: [], b: [], waiting: [] };
+      const hold = new HeldBody();
+      const s = await stage(on, (_event, step) =>
+        Promise.all([
+          step.do("waiting", { retries: { limit: 5, delay: "1 hour" } }, ({ attempt }) => {
+            attempts["waiting"]?.push(attempt);
+            if (attempt === 1) throw new Error("no");
+          }),
+          ...["a", "b"].map((name) =>
+            step.do(name, (context) => {
+              attempts[name]?.push(context.attempt);
+              return context.attempt === 1 ? hold.body(context) : name;
+            }),
+          ),
+        ]),
+      );
+      const i = await s.create();
+      void s.turn();
+      await hold.entered.passed;
+      await s.clock.advance(1); // the failure of "waiting" is stored
+      await crash(s);
+      expect(await s.toEnd(i)).toMatchObject({ status: "complete" });
+      expect(attempts).toEqual({ a: [1, 2], b: [1, 2], waiting: [1, 2] });
+    });
+
+    test("a run that keeps killing its process ends as RunCrashedError; its neighbours do not", async () => {
+      let entries = 0;
+      const s = await stage(on, async (event, step) => {
+        if (event.payload === "healthy") {
+          await step.sleep("nap", LEASE_MS * 3);
+          return step.do("fine", () => "fine");
+        }
+        return step.do("kills", { retries: { limit: Infinity, delay: 1 } }, () => {
+          entries += 1;
+          void s.h.crashRunner(s.lastRunner());
+          return new Promise(() => {});
+        });
+      });
+      const healthy = [await s.create("healthy"), await s.create("healthy")];
+      await s.h.runUntilIdle();
+      const killer = await s.create("killer");
+      for (let n = 0; n < 10; n++) {
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(LEASE_MS);
+      }
+      expect(await s.toEnd(killer)).toMatchObject({
+        status: "errored",
+        error: { name: "RunCrashedError" },
+      });
+      expect(entries).toBe(5);
+      for (const i of healthy) {
+        expect(await s.toEnd(i)).toEqual({ status: "complete", output: "fine" });
+      }
+    });
+
+    test("a run that makes progress between crashes survives any number of them", async () => {
+      const killed = new Set<number>();
+      const s = await stage(on, async (_event, step) => {
+        for (let n = 0; n < 8; n++) {
+          await step.do(`step ${n}`, () => {
+            if (killed.has(n)) return n;
+            killed.add(n);
+            void s.h.crashRunner(s.lastRunner());
+            return new Promise<number>(() => {});
+          });
+        }
+        return "through";
+      });
+      const i = await s.create();
+      for (let n = 0; n < 9; n++) {
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(LEASE_MS);
+      }
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "through" });
+      expect(killed.size).toBe(8);
+    });
+
+    test("code that kills its process outside of any step ends as RunCrashedError too", async () => {
+      let starts = 0;
+      const s = await stage(on, async () => {
+        starts += 1;
+        await new Promise((resolve) => setImmediate(resolve));
+        await s.h.crashRunner(s.lastRunner());
+        await new Promise(() => {});
+      });
+      const i = await s.create();
+      for (let n = 0; n < 10; n++) {
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(LEASE_MS);
+      }
+      expect(await s.toEnd(i)).toMatchObject({ error: { name: "RunCrashedError" } });
+      expect(starts).toBe(5);
+    });
+
+    test("a body that runs for many leases keeps its run: heartbeats renew it", async () => {
+      const long = new HeldBody<string>();
+      const s = await stage(on, (_event, step) => step.do("long", { timeout: "1 day" }, long.body));
+      const i = await s.create();
+      const turn = s.turn();
+      await long.entered.passed;
+      const other = s.addRunner();
+      for (let n = 0; n < 20; n++) {
+        await s.clock.advance(LEASE_MS / 2);
+        expect(await other.tick()).toMatchObject({ processed: 0 });
+      }
+      expect(await s.steps(i)).toMatchObject([{ name: "long", status: "running" }]);
+      long.result.open("done");
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "done" });
+      expect(long.entries).toBe(1);
+    });
+
+    test("a process cut off from the database loses its runs: signals fire, results are dropped", async () => {
+      const line = switchable();
+      const zombie = new HeldBody<string>();
+      const s = await stage(
+        on,
+        (_event, step) =>
+          step.do("a", { timeout: "1 day" }, (context) =>
+            context.attempt === 1 ? zombie.body(context) : "second",
+          ),
+        { around: line.around },
+      );
+      const peer = await s.peer();
+      const i = await s.create();
+      const turn = s.turn();
+      await zombie.entered.passed;
+      line.cut(0);
+      await s.clock.advance(LEASE_MS + 1);
+      await peer.h.runUntilIdle();
+      expect(await i.status().catch(() => null)).toBeNull();
+      expect(zombie.signal?.aborted).toBe(false);
+      line.restore(0);
+      await s.clock.advance(LEASE_MS);
+      expect(zombie.signal?.aborted).toBe(true);
+      zombie.result.open("first, too late");
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "second" });
+    });
+
+    test("an outage shorter than the lease costs nothing: the result is sent again", async () => {
+      const line = switchable();
+      const body = new HeldBody<string>();
+      const s = await stage(on, (_event, step) => step.do("a", body.body), { around: line.around });
+      const i = await s.create();
+      const turn = s.turn();
+      await body.entered.passed;
+      line.cut(0);
+      body.result.open("stored after all");
+      await s.clock.advance(5_000);
+      line.restore(0);
+      await s.clock.advance(5_000);
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "stored after all" });
+      expect(body.entries).toBe(1);
+    });
+  });
+
+  describe("a graceful stop", () => {
+    test("waits for running bodies, stores their results, and starts nothing new", async () => {
+      const body = new HeldBody<string>();
+      const calls: string[] = [];
+      const s = await stage(on, async (_event, step) => {
+        const a = await step.do("a", body.body);
+        const b = await step.do("b", ({ attempt }) => (calls.push("b"), attempt));
+        return [a, b];
+      });
+      const i = await s.create();
+      const turn = s.turn();
+      await body.entered.passed;
+      const stopped = s.h.runner.stop(60_000);
+      body.result.open("a");
+      await stopped;
+      await turn;
+      expect(calls).toEqual([]);
+      expect(await s.steps(i)).toMatchObject([{ name: "a", result: "a" }]);
+      expect(await i.status()).toEqual({ status: "queued" });
+      // No lease has to run out.
+      await s.addRunner().tick();
+      expect(await i.status()).toEqual({ status: "complete", output: ["a", 1] });
+      expect(body.entries).toBe(1);
+    });
+
+    test.each([[5], [0]])(
+      "gives a body back that outlasts it; with limit %i that costs no attempt",
+      async (limit) => {
+        const body = new HeldBody<string>();
+        const attempts: number[] = [];
+        const s = await stage(on, (_event, step) =>
+          step.do("slow", { timeout: "1 day", retries: { limit, delay: 0 } }, (context) => {
+            attempts.push(context.attempt);
+            return attempts.length === 1 ? body.body(context) : "second";
+          }),
+        );
+        const i = await s.create();
+        const turn = s.turn();
+        await body.entered.passed;
+        const stopped = s.h.runner.stop(10_000);
+        await s.clock.advance(10_000);
+        await stopped;
+        await turn;
+        expect(body.signal?.aborted).toBe(true);
+        body.result.open("late");
+        await s.addRunner().tick();
+        if (limit > 0) {
+          expect(await i.status()).toEqual({ status: "complete", output: "second" });
+          expect(attempts).toEqual([1, 1]);
+        } else {
+          // It may have had its effect: what promises "at most once" must not run again.
+          expect(await i.status()).toMatchObject({ error: { name: "StepMaxAttemptsExceeded" } });
+          expect(attempts).toEqual([1]);
+        }
+      },
+    );
+
+    test("of an idle runner is immediate, and it may serve again", async () => {
+      const s = await stage(on, () => "done");
+      await s.h.tick();
+      await s.h.runner.stop(60_000);
+      expect(await s.run()).toEqual({ status: "complete", output: "done" });
+    });
+  });
+}
