@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { inspect, promisify } from "node:util";
 import mysql from "mysql2";
 import mysqlPromise from "mysql2/promise";
 import {
@@ -306,7 +306,6 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
     ["rows as arrays", { rowsAsArray: true }],
     ["nested tables", { nestTables: true }],
     ["no casts", { typeCast: false }],
-    ["another character set", { charset: "latin1" }],
     ["its own way to put values into a text", { queryFormat: (text: string) => text }],
   ])("a pool that is told: %s", (_, options) =>
     inScope(async (inner) => {
@@ -327,6 +326,24 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       expect((await store.get(targetOf(instance)))?.params).toBe('"é\u{1f600}"');
     }),
   );
+
+  test("a pool with another character set: the engine has its own", () =>
+    inScope(async (inner) => {
+      await aTurn(storeOn(inner, mysqlPool(inner, db.url, db.name, { charset: "latin1" })));
+    }));
+
+  test("an error of a statement does not tell what was written", () =>
+    inScope(async (inner) => {
+      const pool = mysqlPool(inner, db.url, db.name);
+      const store = storeOn(inner, pool, { tablePrefix: "renamed_" });
+      await store.migrate();
+      const run = await leased(store);
+      await pool.query("RENAME TABLE renamed_step TO renamed_away");
+      const part = aPart(run, { steps: [aStep(1, { result: '"hunter2"' })] });
+      const error = await store.commit([part]).catch((thrown: unknown) => thrown);
+      expect(inspect(error, { depth: 9 })).toContain("renamed_step");
+      expect(inspect(error, { depth: 9 })).not.toContain("hunter2");
+    }));
 
   test("a pool that would have no connection left for its user is refused", () =>
     inScope(async (inner) => {

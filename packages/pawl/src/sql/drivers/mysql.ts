@@ -167,7 +167,11 @@ function send(
     // Not as `values`: a pool can have its own way to put them into a text.
     const escaped = [...values, list].map((value) => connection.escape(value));
     const sql = text.split("?").reduce((head, tail, n) => head + escaped[n - 1] + tail);
-    return connection.query({ ...plainRows, sql });
+    return connection.query({ ...plainRows, sql }).catch((error: unknown) => {
+      // The driver puts the text into its errors, and errors into logs: not with users' data in it.
+      if (error instanceof Error && "sql" in error) error.sql = text;
+      throw error;
+    });
   }
   // Migrations lock tables and names, which the prepared protocol does not take.
   return name === null && values.length === 0
