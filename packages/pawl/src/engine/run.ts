@@ -1,4 +1,5 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
+import type { WorkflowEvent } from "../authoring/entrypoint.js";
 import type { OnDivergence, RepeatedStepNames } from "../authoring/options.js";
 import { validate } from "../authoring/schema.js";
 import type { Codec } from "../model/codec.js";
@@ -317,7 +318,7 @@ export class Run {
     const start = async (): Promise<unknown> =>
       this.#entry.start({
         event: {
-          payload: (params === null ? undefined : codec.decode(params)) as Readonly<unknown>,
+          payload: (params === null ? undefined : codec.decode(params)) as WorkflowEvent["payload"],
           timestamp: new Date(createdAt),
           instanceId: this.id,
           workflowName: this.workflow,
@@ -403,7 +404,7 @@ export class Run {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return forgotten;
       }
-      return Promise.reject(error as Error);
+      return Promise.reject(error);
     }
     if (step.isDelivered) return this.#again(step);
     if (type === "do" && !this.#countStep()) return forgotten;
@@ -430,7 +431,7 @@ export class Run {
     const outcome = this.#decode(step, step.settled as Settlement);
     return "value" in outcome
       ? Promise.resolve(outcome.value)
-      : Promise.reject(outcome.error as Error);
+      : Promise.reject(outcome.error);
   }
 
   /** An endless loop of steps must not go on because its author catches errors: the run ends here. */
@@ -623,8 +624,11 @@ export class Run {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
     const callback = this.#context.overrides?.body(step.name) ?? body.callback;
-    const attempt = new Attempt(step, { ...body, callback }, this.#context.runtime, (ended, outcome) =>
-      this.#attemptEnded(ended, outcome),
+    const attempt = new Attempt(
+      step,
+      { ...body, callback },
+      this.#context.runtime,
+      (ended, outcome) => this.#attemptEnded(ended, outcome),
     );
     // Before it begins: what the body does at once must find it running.
     this.#running.set(step, attempt);
@@ -692,10 +696,9 @@ export class Run {
   #logFailure({ step, number, body }: Attempt, retryInMs: number | null): void {
     const { workflow, id, runNumber } = this;
     const { maxAttempts } = body.policy;
-    this.#context.logger.debug("step.failed", {
-      ...{ workflow, id, runNumber, step: step.name, attempt: number, maxAttempts, retryInMs },
-      error: step.lastError,
-    });
+    const run = { workflow, id, runNumber };
+    const attempt = { step: step.name, attempt: number, maxAttempts, retryInMs };
+    this.#context.logger.debug("step.failed", { ...run, ...attempt, error: step.lastError });
   }
 
   #abandonBodies(reason: string): void {

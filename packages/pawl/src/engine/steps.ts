@@ -88,7 +88,7 @@ function called(call: () => Promise<unknown>): Promise<unknown> {
   try {
     promise = call();
   } catch (error) {
-    promise = Promise.reject(error as Error);
+    promise = Promise.reject(error);
   }
   promise.catch(() => {});
   return promise;

@@ -124,7 +124,9 @@ export class Runner implements RunHost, RunnerHints {
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
-    this.#live = new LiveRuns(options.live);
+    this.#live = new LiveRuns(options.live, ({ workflow, id, runNumber }) => {
+      logger.debug("run.evicted", { workflow, id, runNumber });
+    });
   }
 
   // For dispatchers
@@ -188,12 +190,10 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   async #emptiedWithin(ms: number): Promise<boolean> {
-    let isLate = false;
-    const cancel = this.#context.runtime.scheduler.after(ms, () => {
-      isLate = true;
-      this.#turnEnded();
-    });
-    while (!isLate && this.isBusy) {
+    const { clock, scheduler } = this.#context.runtime;
+    const deadlineMs = clock.now() + ms;
+    const cancel = scheduler.after(ms, () => this.#turnEnded());
+    while (this.isBusy && clock.now() < deadlineMs) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
