@@ -11,6 +11,7 @@ import { membersOf, type Signal } from "../model/abort.js";
 import { encodeError } from "../model/error-codec.js";
 import { SerializationError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
+import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
 import type { DbTime, Target } from "../store/records.js";
 import type {
@@ -136,6 +137,11 @@ export class Runner implements RunHost, RunnerHints {
     this.#options = { ...this.#options, ...options };
     this.#isStopping = false;
     this.#dispatcher = wake;
+  }
+
+  /** Where the engine reports: a dispatcher reports there too. */
+  get logger(): Logger {
+    return this.#context.logger;
   }
 
   get freeSlots(): number {

@@ -1,0 +1,111 @@
+import { setImmediate as macrotask } from "node:timers/promises";
+import type { Runner } from "pawl";
+
+export type PollBounds = { readonly minMs: number; readonly maxMs: number };
+
+const ON_WORK = 0.8;
+const WHEN_IDLE = 1.2;
+/** Something is due, and a claim does not get it: it is locked, or was taken just now. Doubles each time. */
+const FRUITLESS_MS = 5;
+const FIRST_BACKOFF_MS = 250;
+const MAX_BACKOFF_MS = 5_000;
+/** Longer timers fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Decides when a runner looks for work: on a hint, when something falls due, and now and then. */
+export class Dispatcher {
+  readonly #runner: Runner;
+  readonly #poll: PollBounds;
+  #pollMs: number;
+  #fruitless = 0;
+  #failures = 0;
+  #isHinted = false;
+  #isStopped = false;
+  #interrupt: (() => void) | null = null;
+
+  constructor(runner: Runner, poll: PollBounds) {
+    this.#runner = runner;
+    this.#poll = poll;
+    this.#pollMs = poll.minMs;
+  }
+
+  /** There may be work. Hints that come while it looks are one more look. */
+  wake(): void {
+    this.#isHinted = true;
+    // While the store is away a hint changes nothing.
+    if (this.#failures === 0) this.#interrupt?.();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#interrupt?.();
+  }
+
+  /** Resolves after `stop`; never rejects. */
+  async run(): Promise<void> {
+    while (!this.#isStopped) {
+      // All that becomes known together is one look; and whatever happens, other work of the process gets its turn.
+      await macrotask();
+      this.#isHinted = false;
+      await this.#rest(await this.#lookOrBackOff());
+    }
+  }
+
+  async #lookOrBackOff(): Promise<number> {
+    try {
+      const restMs = await this.#look();
+      this.#failures = 0;
+      return restMs;
+    } catch (error) {
+      const mostMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** this.#failures);
+      this.#failures += 1;
+      const retryInMs = Math.round(mostMs * (0.5 + Math.random() / 2));
+      this.#runner.logger.warn("claim.failed", { error: String(error), retryInMs });
+      return retryInMs;
+    }
+  }
+
+  /** Claims what is due, as far as there is room; answers how long to rest. */
+  async #look(): Promise<number> {
+    let found = 0;
+    while (!this.#isStopped) {
+      const room = this.#runner.freeSlots;
+      const { count, done } = await this.#runner.start();
+      // Turns may be long: nobody waits for them here.
+      done.catch((error: unknown) => {
+        this.#runner.logger.error("turn.failed", { error: String(error) });
+      });
+      found += count;
+      this.#adapt(count > 0);
+      // Without room, the runner calls when there is some.
+      if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
+      if (count < room) break;
+    }
+    const dueInMs = this.#isStopped ? null : await this.#runner.nextWakeInMs();
+    this.#fruitless = found === 0 && dueInMs === 0 ? this.#fruitless + 1 : 0;
+    if (dueInMs === null) return this.#pollMs;
+    const leastMs = this.#fruitless === 0 ? 0 : FRUITLESS_MS * 2 ** (this.#fruitless - 1);
+    return Math.min(Math.max(dueInMs, leastMs), this.#pollMs);
+  }
+
+  #adapt(foundWork: boolean): void {
+    const { minMs, maxMs } = this.#poll;
+    const wanted = this.#pollMs * (foundWork ? ON_WORK : WHEN_IDLE);
+    this.#pollMs = Math.min(maxMs, Math.max(minMs, wanted));
+  }
+
+  #rest(ms: number): Promise<void> {
+    const mayGoOn = this.#isHinted && this.#failures === 0;
+    if (this.#isStopped || mayGoOn) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, Math.min(ms, MAX_TIMER_MS));
+      const self = this;
+      this.#interrupt = done;
+      function done(): void {
+        clearTimeout(timer);
+        self.#interrupt = null;
+        resolve();
+      }
+    });
+  }
+}

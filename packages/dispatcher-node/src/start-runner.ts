@@ -1,0 +1,72 @@
+import { setTimeout as after } from "node:timers/promises";
+import { ValidationError, type Runner } from "pawl";
+import { Dispatcher, type PollBounds } from "./dispatcher.js";
+
+export type StartRunnerOptions = {
+  /** Runs that are worked on at a time; default 100. A parked run takes no place. */
+  readonly concurrency?: number | undefined;
+  /** How often to look without a reason, as a safety net: default every 500 ms to 30 s, as there is work or not. */
+  readonly poll?: Partial<PollBounds> | undefined;
+};
+
+export type StopOptions = {
+  /** How long bodies that run may take to end; default 10 seconds. Then they are cut off and given back. */
+  readonly timeoutMs?: number | undefined;
+};
+
+export interface RunningRunner {
+  /** Starts no more bodies, lets those that run end, and gives all runs back. It costs no attempt. */
+  stop(options?: StopOptions): Promise<void>;
+}
+
+const CONCURRENCY = 100;
+const POLL: PollBounds = { minMs: 500, maxMs: 30_000 };
+const DRAIN_MS = 10_000;
+
+/** Runs workflows in this process until it is stopped. */
+export function startRunner(
+  { runner }: { readonly runner: Runner },
+  options: StartRunnerOptions = {},
+): RunningRunner {
+  const concurrency = options.concurrency ?? CONCURRENCY;
+  const poll = {
+    minMs: options.poll?.minMs ?? POLL.minMs,
+    maxMs: options.poll?.maxMs ?? POLL.maxMs,
+  };
+  check(
+    Number.isInteger(concurrency) && concurrency >= 1,
+    "concurrency must be a whole number from 1",
+  );
+  check(poll.minMs >= 1 && poll.maxMs >= poll.minMs, "poll must have 1 <= minMs <= maxMs");
+  const dispatcher = new Dispatcher(runner, poll);
+  runner.serve(() => dispatcher.wake(), { concurrency });
+  const over = dispatcher.run();
+  let stopping: Promise<void> | null = null;
+  return {
+    stop: ({ timeoutMs = DRAIN_MS } = {}) => (stopping ??= stop(timeoutMs)),
+  };
+
+  async function stop(timeoutMs: number): Promise<void> {
+    const startedAtMs = performance.now();
+    dispatcher.stop();
+    // A claim that is on its way first: its runs are given back as well.
+    await within(timeoutMs, over);
+    try {
+      await runner.stop(Math.max(0, timeoutMs - (performance.now() - startedAtMs)));
+    } catch (error) {
+      // What could not be given back is taken over when the lease has run out.
+      runner.logger.warn("stop.failed", { error: String(error) });
+    }
+  }
+}
+
+async function within(ms: number, what: Promise<void>): Promise<void> {
+  const given = new AbortController();
+  const late = after(ms, undefined, { signal: given.signal }).catch(() => {});
+  await Promise.race([what, late]);
+  given.abort();
+}
+
+function check(isRight: boolean, message: string): void {
+  if (!isRight) throw new ValidationError(`startRunner: ${message}`);
+}
