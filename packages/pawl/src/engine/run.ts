@@ -80,8 +80,8 @@ export interface RunHost {
   lookAt(run: Run, at: DbTime): void;
   /** The code of a parked run called a step: take its ticket again. */
   reopen(run: Run): void;
-  /** The turn is over. */
-  ended(run: Run, how: TurnEnd): void;
+  /** The turn is over; its ticket is due at that time, if at any. */
+  ended(run: Run, how: TurnEnd, dueAt: DbTime | null): void;
 }
 
 /** "gone": the claim is another's now, or the code was given up; nothing of the run may be kept. */
@@ -429,9 +429,7 @@ export class Run {
   /** The code asks again for what it was given before. */
   #again(step: Step): Promise<unknown> {
     const outcome = this.#decode(step, step.settled as Settlement);
-    return "value" in outcome
-      ? Promise.resolve(outcome.value)
-      : Promise.reject(outcome.error);
+    return "value" in outcome ? Promise.resolve(outcome.value) : Promise.reject(outcome.error);
   }
 
   /** An endless loop of steps must not go on because its author catches errors: the run ends here. */
@@ -845,7 +843,11 @@ export class Run {
     this.#place = isKept ? "parked" : "gone";
     this.#isDraining = false;
     const end = answer.state === "finished" ? "finished" : isKept ? answer.state : "gone";
-    this.#host.ended(this, end);
+    this.#host.ended(
+      this,
+      end,
+      answer.state === "parked" ? dueAt(frozen.part.next, answer.now) : null,
+    );
     if (end !== "parked" || frozen.calls === this.#calls) return;
     // The code called a step while the part was on its way.
     this.#wantsReopen = true;
@@ -866,6 +868,12 @@ export class Run {
     this.#events.push(...fresh);
     this.#seenEvents = Math.max(this.#seenEvents, fresh.at(-1)?.number ?? 0);
   }
+}
+
+function dueAt(next: Next, now: DbTime): DbTime | null {
+  if (next.kind === "release") return now + next.inMs;
+  if (next.kind !== "park" || next.wake === null) return null;
+  return "at" in next.wake ? next.wake.at : now + next.wake.inMs;
 }
 
 function waitTimeout(step: Step): WaitTimeoutError {

@@ -57,6 +57,9 @@ export type TickResult = {
   readonly nextWakeInMs: number | null;
 };
 
+/** A dispatcher's ear: there is work, now or in so many ms. */
+export type Wake = (inMs?: number) => void;
+
 /** What was claimed: how many, and when the last of these turns is over. */
 export type Started = { readonly count: number; readonly done: Promise<void> };
 
@@ -91,6 +94,7 @@ export class Runner implements RunHost, RunnerHints {
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
   #claiming: Promise<unknown> = Promise.resolve();
+  #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
 
@@ -98,7 +102,7 @@ export class Runner implements RunHost, RunnerHints {
   readonly #alarms = new Map<Run, Cancel>();
   readonly #finishWaiters = new Map<string, Set<() => void>>();
 
-  #dispatcher: (() => void) | null = null;
+  #dispatcher: Wake | null = null;
   #isStopping = false;
   #isClosed = false;
 
@@ -132,8 +136,11 @@ export class Runner implements RunHost, RunnerHints {
 
   // For dispatchers
 
-  /** Runs in this process may start right away, and `wake` is called when there is work. */
-  serve(wake: () => void, options: Partial<Pick<RunnerOptions, "concurrency">> = {}): void {
+  /**
+   * Runs in this process may start right away, and `wake` is called when there is work: now, or when a run that
+   * parked here falls due.
+   */
+  serve(wake: Wake, options: Partial<Pick<RunnerOptions, "concurrency">> = {}): void {
     this.#options = { ...this.#options, ...options };
     this.#isStopping = false;
     this.#dispatcher = wake;
@@ -161,6 +168,8 @@ export class Runner implements RunHost, RunnerHints {
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
+    // Work may be left behind: whoever frees a place says so, and nothing new overtakes it.
+    if (this.freeSlots === 0) this.#lastClaimWasShort = false;
     if (limit <= 0 || this.#isStopping || this.#isClosed) return nothing;
     return this.#oneByOne(async () => {
       const claimed = await this.#claim(limit);
@@ -196,14 +205,22 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   async #emptiedWithin(ms: number): Promise<boolean> {
-    const { clock, scheduler } = this.#context.runtime;
-    const deadlineMs = clock.now() + ms;
-    const cancel = scheduler.after(ms, () => this.#turnEnded());
-    while (this.isBusy && clock.now() < deadlineMs) {
+    // Not by the clock: timers may fire before it shows their time.
+    let isLate = ms <= 0;
+    const cancel = this.#context.runtime.scheduler.after(ms, () => {
+      isLate = true;
+      this.#turnEnded();
+    });
+    while (!this.#isEmpty && !isLate) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return !this.isBusy;
+    return this.#isEmpty;
+  }
+
+  /** Nothing is ours, and nothing that was asked for can become ours. */
+  get #isEmpty(): boolean {
+    return !this.isBusy && this.#reserved === 0 && this.#claimsOnTheirWay === 0;
   }
   readonly #onNextEnd: (() => void)[] = [];
 
@@ -237,7 +254,11 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#claiming.then(work);
+    this.#claimsOnTheirWay += 1;
+    const result = this.#claiming.then(work).finally(() => {
+      this.#claimsOnTheirWay -= 1;
+      this.#wakeWaiters();
+    });
     this.#claiming = result.catch(() => {});
     return result;
   }
@@ -387,8 +408,9 @@ export class Runner implements RunHost, RunnerHints {
     void this.#begin(claimed, null);
   }
 
-  ended(run: Run, how: TurnEnd): void {
+  ended(run: Run, how: TurnEnd, dueAt: DbTime | null): void {
     this.#leave(run);
+    if (dueAt !== null) this.#dispatcher?.(this.#lease.msUntil(dueAt));
     if (how === "parked" || how === "paused") this.#live.keep(run);
     if (how === "finished") this.#finished(run);
     const { workflow, id, runNumber } = run;
@@ -405,8 +427,12 @@ export class Runner implements RunHost, RunnerHints {
     this.#turnEnded();
   }
 
-  #turnEnded(): void {
+  #wakeWaiters(): void {
     for (const resolve of this.#onNextEnd.splice(0)) resolve();
+  }
+
+  #turnEnded(): void {
+    this.#wakeWaiters();
     this.#holdLease();
     // A full claim left work behind: there is room for it now.
     if (!this.#lastClaimWasShort) this.#dispatcher?.();
@@ -562,9 +588,11 @@ export class Runner implements RunHost, RunnerHints {
       started: (runs) => {
         this.#reserved -= runs.length;
         if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
+        this.#wakeWaiters();
       },
       release: (places) => {
         this.#reserved -= places;
+        this.#wakeWaiters();
       },
     };
   }
