@@ -12,16 +12,21 @@ const MAX_BACKOFF_MS = 5_000;
 /** Longer timers fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Decides when a runner looks for work: on a hint, when something falls due, and now and then. */
+/**
+ * Decides when a runner looks for work: on a hint, when something falls due, and now and then. Times are those of
+ * `performance.now()`; a look too early or too late finds out from the store.
+ */
 export class Dispatcher {
   readonly #runner: Runner;
   readonly #poll: PollBounds;
   #pollMs: number;
   #fruitless = 0;
   #failures = 0;
-  #isHinted = false;
   #isStopped = false;
-  #interrupt: (() => void) | null = null;
+  /** The earliest time for which work was announced since the last look began. */
+  #dueAtMs = Infinity;
+  /** Ends the rest, if the time has come, or plans its end anew. */
+  #reconsider: (() => void) | null = null;
 
   constructor(runner: Runner, poll: PollBounds) {
     this.#runner = runner;
@@ -29,16 +34,17 @@ export class Dispatcher {
     this.#pollMs = poll.minMs;
   }
 
-  /** There may be work. Hints that come while it looks are one more look. */
-  wake(): void {
-    this.#isHinted = true;
-    // While the store is away a hint changes nothing.
-    if (this.#failures === 0) this.#interrupt?.();
+  /** There may be work, now or in so many ms. Hints that come while it looks are one more look. */
+  wake(inMs = 0): void {
+    const atMs = performance.now() + inMs;
+    if (atMs >= this.#dueAtMs) return;
+    this.#dueAtMs = atMs;
+    this.#reconsider?.();
   }
 
   stop(): void {
     this.#isStopped = true;
-    this.#interrupt?.();
+    this.#reconsider?.();
   }
 
   /** Resolves after `stop`; never rejects. */
@@ -46,7 +52,7 @@ export class Dispatcher {
     while (!this.#isStopped) {
       // All that becomes known together is one look; and whatever happens, other work of the process gets its turn.
       await macrotask();
-      this.#isHinted = false;
+      this.#dueAtMs = Infinity;
       await this.#rest(await this.#lookOrBackOff());
     }
   }
@@ -95,17 +101,20 @@ export class Dispatcher {
   }
 
   #rest(ms: number): Promise<void> {
-    const mayGoOn = this.#isHinted && this.#failures === 0;
-    if (this.#isStopped || mayGoOn) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(done, Math.min(ms, MAX_TIMER_MS));
-      const self = this;
-      this.#interrupt = done;
-      function done(): void {
+    const endsAtMs = performance.now() + ms;
+    let timer: NodeJS.Timeout | undefined;
+    return new Promise<void>((resolve) => {
+      this.#reconsider = () => {
         clearTimeout(timer);
-        self.#interrupt = null;
-        resolve();
-      }
+        // While the store is away a hint changes nothing.
+        const atMs = this.#failures > 0 ? endsAtMs : Math.min(endsAtMs, this.#dueAtMs);
+        const leftMs = atMs - performance.now();
+        if (this.#isStopped || leftMs <= 0) return resolve();
+        timer = setTimeout(resolve, Math.min(Math.ceil(leftMs), MAX_TIMER_MS));
+      };
+      this.#reconsider();
+    }).finally(() => {
+      this.#reconsider = null;
     });
   }
 }

@@ -39,7 +39,7 @@ export function startRunner(
   );
   check(poll.minMs >= 1 && poll.maxMs >= poll.minMs, "poll must have 1 <= minMs <= maxMs");
   const dispatcher = new Dispatcher(runner, poll);
-  runner.serve(() => dispatcher.wake(), { concurrency });
+  runner.serve((inMs) => dispatcher.wake(inMs), { concurrency });
   const over = dispatcher.run();
   let stopping: Promise<void> | null = null;
   return {

@@ -1,0 +1,312 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  createWorkflows,
+  WorkflowError,
+  type Logger,
+  type Store,
+  type WorkflowStep,
+  type WorkflowEvent,
+} from "pawl";
+import { sqliteStore } from "pawl/sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openSqlite } from "./open-sqlite.js";
+import { startRunner, type StartRunnerOptions } from "./start-runner.js";
+
+type Params = { readonly held?: boolean } | undefined;
+type Code = (event: WorkflowEvent<Params>, step: WorkflowStep) => Promise<unknown>;
+
+const timeout = "20 seconds";
+/** No poll comes to anybody's help. */
+const never = { minMs: 3_600_000, maxMs: 3_600_000 };
+
+function open(code: Code, options: StartRunnerOptions = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-runner-"));
+  const handle = openSqlite(join(folder, "pawl.db"), { synchronous: "normal" });
+  const calls: string[] = [];
+  const events: string[] = [];
+  const line: Line = { isCut: false, replyInMs: 0 };
+  const log = (event: string): void => void events.push(event);
+  const logger: Logger = { debug() {}, info: log, warn: log, error: log };
+  const workflows = { MAIN: { name: "main", run: code } } as const;
+  const process = () => {
+    const store = watched(sqliteStore(handle), calls, line);
+    const pawl = createWorkflows({ workflows, store, logger });
+    return { pawl, start: () => startRunner(pawl, options) };
+  };
+  const first = process();
+  onTestFinished(async () => {
+    line.isCut = false;
+    await first.pawl.close();
+    handle.close();
+    rmSync(folder, { recursive: true });
+  });
+  return { ...first, process, main: first.pawl.workflows.MAIN, calls, events, line };
+}
+
+type Line = { isCut: boolean; replyInMs: number };
+
+/** Counts the calls; can lose the connection, or be slow to answer. */
+function watched<Tx>(store: Store<Tx>, calls: string[], line: Line): Store<Tx> {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== "function") return member;
+      return async (...args: unknown[]): Promise<unknown> => {
+        calls.push(String(name));
+        if (line.isCut) throw new WorkflowError("STORE_UNAVAILABLE", "the line is cut");
+        const answer: unknown = await member.apply(target, args);
+        if (line.replyInMs > 0) await pause(line.replyInMs);
+        return answer;
+      };
+    },
+  });
+}
+
+async function until(look: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await look())) {
+    if (performance.now() > deadline) throw new Error(`never: ${look.toString()}`);
+    await pause(2);
+  }
+}
+
+class Gate {
+  entries = 0;
+  open: () => void = () => {};
+  readonly #opened = new Promise<void>((resolve) => (this.open = resolve));
+  enter(): Promise<void> {
+    this.entries += 1;
+    return this.#opened;
+  }
+}
+
+async function running(code: Code, options: StartRunnerOptions = {}) {
+  const opened = open(code, options);
+  await opened.pawl.migrate();
+  const runner = opened.start();
+  onTestFinished(() => runner.stop({ timeoutMs: 0 }));
+  // It has looked around, and rests.
+  await until(() => opened.calls.includes("nextDueInMs"));
+  return { ...opened, runner };
+}
+
+const wait: Code = async (_event, step) =>
+  (await step.waitForEvent("wait", { type: "go" })).payload;
+
+describe("startRunner", () => {
+  test("runs many instances of many steps, more than it has places for", async () => {
+    const steps = 10;
+    const code: Code = async (_event, step) => {
+      let sum = 0;
+      for (let n = 1; n <= steps; n++) sum += await step.do(`${n}`, () => n);
+      return sum;
+    };
+    const { main } = await running(code, { concurrency: 7, poll: never });
+    const ids = Array.from({ length: 50 }, (_, n) => ({ id: `i${n}` }));
+    const instances = await main.createBatch(ids);
+    for (const each of instances) expect(await each.result({ timeout })).toBe(55);
+  });
+
+  test("finds what was there before it started", async () => {
+    const { pawl, main, start } = open(async (_event, step) => step.do("a", () => "ok"), {
+      poll: never,
+    });
+    await pawl.migrate();
+    const instance = await main.create();
+    const runner = start();
+    expect(await instance.result({ timeout })).toBe("ok");
+    await runner.stop();
+  });
+
+  test("a sleep ends by itself, without a poll", async () => {
+    const code: Code = (_event, step) => step.sleep("nap", 50);
+    const { main } = await running(code, { poll: never });
+    const startedAt = performance.now();
+    await (await main.create()).result({ timeout });
+    const tookMs = performance.now() - startedAt;
+    expect(tookMs).toBeGreaterThan(45);
+    expect(tookMs).toBeLessThan(5_000);
+  });
+
+  test("an event wakes a parked run at once, without a poll", async () => {
+    const { main } = await running(wait, { poll: never });
+    const instance = await main.create();
+    await until(async () => (await instance.status()).status === "waiting");
+    await instance.sendEvent({ type: "go", payload: "hello" });
+    expect(await instance.result({ timeout })).toBe("hello");
+  });
+
+  test("a poll finds what nobody told about", async () => {
+    const { main, process } = await running(wait, { poll: { minMs: 20, maxMs: 40 } });
+    const instance = await main.create();
+    await until(async () => (await instance.status()).status === "waiting");
+    // Another process, which does not run anything.
+    const other = await process().pawl.workflows.MAIN.get(instance.id);
+    await other.sendEvent({ type: "go", payload: "hello" });
+    expect(await instance.result({ timeout })).toBe("hello");
+  });
+
+  test("a place that becomes free is used at once, while others are taken", async () => {
+    const gate = new Gate();
+    const code: Code = (event, step) =>
+      step.do("a", () => (event.payload?.held ? gate.enter() : undefined));
+    const { main } = await running(code, { concurrency: 2, poll: never });
+    const held = await main.create({ params: { held: true } });
+    await until(() => gate.entries === 1);
+    const quick = await Promise.all(Array.from({ length: 20 }, () => main.create()));
+    for (const each of quick) await each.result({ timeout });
+    expect((await held.status()).status).toBe("running");
+    gate.open();
+    await held.result({ timeout });
+  });
+
+  test("idle, it asks the store now and then, and less often each time", async () => {
+    const { main, calls } = await running(wait, { poll: { minMs: 100, maxMs: 200 } });
+    const parked = await main.createBatch([{ id: "a" }, { id: "b" }]);
+    for (const each of parked) {
+      await until(async () => (await each.status()).status === "waiting");
+    }
+    calls.length = 0;
+    await pause(1_000);
+    const claims = calls.filter((verb) => verb === "claim").length;
+    // Ten would fit if it stayed at 100 ms.
+    expect(claims).toBeGreaterThan(2);
+    expect(claims).toBeLessThan(9);
+    expect(calls.length).toBeLessThan(9 * 5);
+  });
+
+  test("due, and not to be had: it asks less and less often", async () => {
+    const { pawl, calls, start } = open(wait, { poll: { minMs: 1_000, maxMs: 1_000 } });
+    await pawl.migrate();
+    pawl.runner.nextWakeInMs = async () => (calls.push("nextDueInMs"), 0);
+    const runner = start();
+    await until(() => calls.includes("nextDueInMs"));
+    await pause(600);
+    await runner.stop();
+    // 5, 10, 20, 40, 80, 160, 320 ms …
+    expect(calls.filter((verb) => verb === "claim").length).toBeLessThan(10);
+  });
+
+  test("hints that come together are one look", async () => {
+    const { pawl, calls } = await running(wait, { poll: never });
+    calls.length = 0;
+    for (let n = 0; n < 100; n++) pawl.wake();
+    await until(() => calls.includes("nextDueInMs"));
+    await pause(20);
+    expect(calls.filter((verb) => verb === "claim").length).toBeLessThanOrEqual(2);
+  });
+
+  test("a store that is away is asked again with patience; then all goes on", async () => {
+    const { main, pawl, calls, events, line } = await running(wait, { poll: never });
+    const instance = await main.create();
+    await until(async () => (await instance.status()).status === "waiting");
+    await instance.sendEvent({ type: "other" });
+    line.isCut = true;
+    calls.length = 0;
+    pawl.wake();
+    await until(() => events.includes("claim.failed"));
+    for (let n = 0; n < 20; n++) {
+      pawl.wake();
+      await pause(5);
+    }
+    expect(calls.length).toBeLessThan(5);
+    line.isCut = false;
+    await instance.sendEvent({ type: "go", payload: "back" });
+    expect(await instance.result({ timeout })).toBe("back");
+  });
+
+  test("a stop waits for bodies that run, and starts no more; it costs no attempt", async () => {
+    const gate = new Gate();
+    const attempts: number[] = [];
+    const code: Code = async (_event, step) => {
+      await step.do("a", () => gate.enter());
+      return step.do("b", ({ attempt }) => attempts.push(attempt));
+    };
+    const { main, runner, start } = await running(code);
+    const instance = await main.create();
+    await until(() => gate.entries === 1);
+    let isOver = false;
+    const stopped = runner.stop().then(() => (isOver = true));
+    await pause(50);
+    expect(isOver).toBe(false);
+    gate.open();
+    await stopped;
+    expect(attempts).toEqual([]);
+    expect((await instance.status()).status).toBe("queued");
+    const again = start();
+    await instance.result({ timeout });
+    await again.stop();
+    expect([gate.entries, attempts]).toEqual([1, [1]]);
+  });
+
+  test("a body that outlasts the drain is given back, and starts anew as the same attempt", async () => {
+    const attempts: number[] = [];
+    const code: Code = async (_event, step) =>
+      step.do("a", ({ attempt }) => {
+        attempts.push(attempt);
+        return attempts.length === 1 ? new Promise<string>(() => {}) : "ok";
+      });
+    const { main, runner, start } = await running(code);
+    const instance = await main.create();
+    await until(() => attempts.length === 1);
+    await runner.stop({ timeoutMs: 20 });
+    const again = start();
+    expect(await instance.result({ timeout })).toBe("ok");
+    await again.stop();
+    expect(attempts).toEqual([1, 1]);
+  });
+
+  test("a stop while a claim is on its way gives that back too", async () => {
+    const attempts: number[] = [];
+    const code: Code = async (_event, step) =>
+      step.do("a", ({ attempt }) => attempts.push(attempt));
+    const { pawl, main, start, calls, line } = open(code, { poll: never });
+    await pawl.migrate();
+    const instance = await main.create();
+    line.replyInMs = 20;
+    const runner = start();
+    await until(() => calls.includes("claim"));
+    await runner.stop();
+    expect((await instance.status()).status).toBe("queued");
+    const again = start();
+    await instance.result({ timeout });
+    await again.stop();
+    expect(attempts).toEqual([1]);
+  });
+
+  test("a stop while a run is created in place gives that back too", async () => {
+    const attempts: number[] = [];
+    const code: Code = async (_event, step) =>
+      step.do("a", ({ attempt }) => attempts.push(attempt));
+    const { main, start, runner, calls, line } = await running(code, { poll: never });
+    line.replyInMs = 20;
+    const creating = main.create();
+    await until(() => calls.includes("create"));
+    await runner.stop();
+    const instance = await creating;
+    expect((await instance.status()).status).toBe("queued");
+    const again = start();
+    await instance.result({ timeout });
+    await again.stop();
+    expect(attempts).toEqual([1]);
+  });
+
+  test("stopped, it asks nothing any more; a second stop is the same", async () => {
+    const { pawl, runner, calls } = await running(wait, { poll: { minMs: 10, maxMs: 10 } });
+    await Promise.all([runner.stop(), runner.stop()]);
+    calls.length = 0;
+    pawl.wake();
+    await pause(60);
+    expect(calls).toEqual([]);
+  });
+
+  test("refuses options that make no sense", () => {
+    const { start } = open(wait, { concurrency: 0 });
+    expect(start).toThrow("concurrency must be a whole number from 1");
+    const { start: other } = open(wait, { poll: { minMs: 100, maxMs: 50 } });
+    expect(other).toThrow("poll must have 1 <= minMs <= maxMs");
+  });
+});
