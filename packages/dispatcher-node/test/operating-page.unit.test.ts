@@ -1,0 +1,84 @@
+// The examples of docs/operating.md: each region is quoted there word for word, which a test checks.
+import { readdirSync, readFileSync } from "node:fs";
+import { openSqlite, startRunner } from "@pawl/dispatcher-node";
+import { createWorkflows, defineWorkflow } from "pawl";
+import { sqliteStore } from "pawl/sqlite";
+import { expect, test, vi } from "vitest";
+import { examplesIn, regionsOf } from "./quoted.js";
+
+const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
+
+test("a process that runs workflows until it is told to stop", async () => {
+  const handle = openSqlite(":memory:");
+  const store = sqliteStore(handle);
+  const listeners = process.listeners("SIGTERM");
+  const once = vi.spyOn(process, "once");
+  // #region process
+  const pawl = createWorkflows({ workflows, store, logger: console });
+  await pawl.migrate();
+  const runner = startRunner(pawl, { concurrency: 50 });
+
+  async function shutDown() {
+    await runner.stop({ timeoutMs: 20_000 });
+    await pawl.close(); // ends the store's own connections; then close your pool or handle
+  }
+  process.once("SIGTERM", () => void shutDown());
+  // #endregion
+  expect(once.mock.calls.map(([signal]) => signal)).toEqual(["SIGTERM"]);
+  once.mockRestore();
+  for (const each of process.listeners("SIGTERM")) {
+    if (!listeners.includes(each)) process.removeListener("SIGTERM", each);
+  }
+  expect(await (await pawl.workflows.HELLO.create()).result({ timeout: "20 seconds" })).toBe(
+    "hello",
+  );
+  await shutDown();
+  handle.close();
+});
+
+test("ticks instead of a process", async () => {
+  const handle = openSqlite(":memory:");
+  const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
+  await pawl.migrate();
+  const instance = await pawl.workflows.HELLO.create();
+  // #region tick
+  const { processed, nextWakeInMs } = await pawl.tick({ maxInstances: 20, maxSteps: 100 });
+  // #endregion
+  expect([processed, nextWakeInMs]).toEqual([1, null]);
+  expect(await instance.result()).toBe("hello");
+  await pawl.close();
+  handle.close();
+});
+
+const root = new URL("../../../", import.meta.url);
+
+test("the page has these examples and no others", () => {
+  const examples = regionsOf("packages/dispatcher-node/test/operating-page.unit.test.ts");
+  expect(examplesIn("docs/operating.md")).toEqual(examples);
+});
+
+test("the page explains every event that is logged, and no others", () => {
+  const folders = [
+    "packages/pawl/src/engine/",
+    "packages/pawl/src/runner/",
+    "packages/dispatcher-node/src/",
+  ];
+  const logged = folders.flatMap((folder) =>
+    readdirSync(new URL(folder, root))
+      .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+      .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
+      .flatMap((text) => [
+        ...text.matchAll(/(?:ogger\.(?:debug|info|warn|error)|#diverged)\(\s*["`]([\w.]+)["`]/g),
+      ])
+      .map(([, event]) => event),
+  );
+  expect(logged.length).toBeGreaterThan(15);
+  // How a turn ended: `run.${how}`.
+  const ends = ["run.parked", "run.paused", "run.finished", "run.gone"];
+  const page = readFileSync(new URL("docs/operating.md", root), "utf8");
+  const [, table = ""] = page.split("## The log");
+  const explained = Array.from(table.matchAll(/^\| (`[^|]+) \|/gm), ([, cell = ""]) =>
+    Array.from(cell.matchAll(/`([\w.]+)`/g), ([, event]) => event),
+  ).flat();
+  expect(explained.toSorted()).toEqual([...new Set([...logged, ...ends])].toSorted());
+});
