@@ -80,5 +80,5 @@ test("the page explains every event that is logged, and no others", () => {
   const explained = Array.from(table.matchAll(/^\| (`[^|]+) \|/gm), ([, cell = ""]) =>
     Array.from(cell.matchAll(/`([\w.]+)`/g), ([, event]) => event),
   ).flat();
-  expect(explained.toSorted()).toEqual([...new Set([...logged, ...ends])].toSorted());
+  expect(new Set(explained)).toEqual(new Set([...logged, ...ends]));
 });

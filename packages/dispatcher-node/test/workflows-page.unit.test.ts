@@ -240,5 +240,5 @@ test("children", async () => {
 test("the page has these examples and no others", () => {
   const examples = regionsOf("packages/dispatcher-node/test/workflows-page.unit.test.ts");
   const [register] = regionsOf("packages/pawl/test-types/docs/register.ts");
-  expect(examplesIn("docs/workflows.md").toSorted()).toEqual([...examples, register].toSorted());
+  expect(new Set(examplesIn("docs/workflows.md"))).toEqual(new Set([...examples, register]));
 });
