@@ -2,7 +2,7 @@ import { assemble } from "./assemble.js";
 import type { Bindings } from "./authoring/bindings.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
-import { defaultTiming } from "./engine/run.js";
+import { defaultTiming } from "./engine/context.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
 import {

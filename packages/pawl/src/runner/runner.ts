@@ -1,11 +1,6 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import {
-  Run,
-  type EngineContext,
-  type RunHost,
-  type StepBudget,
-  type TurnEnd,
-} from "../engine/run.js";
+import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
+import { Run } from "../engine/run.js";
 import type { RunnerHints } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import { encodeError } from "../model/error-codec.js";
