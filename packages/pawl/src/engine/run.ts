@@ -705,7 +705,9 @@ export class Run {
   // Commits
 
   #hasNews(): boolean {
-    return this.#dirty.size > 0 || this.#attemptWrites.length > 0 || this.#next().kind !== "continue";
+    return (
+      this.#dirty.size > 0 || this.#attemptWrites.length > 0 || this.#next().kind !== "continue"
+    );
   }
 
   /** What becomes of the ticket if all is committed that is known now. */

@@ -15,7 +15,22 @@ import { steps } from "./steps.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { authoring, children, steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence, budgets, served };
+const topics = {
+  authoring,
+  children,
+  steps,
+  retries,
+  timeouts,
+  waits,
+  races,
+  control,
+  recovery,
+  runner,
+  poison,
+  divergence,
+  budgets,
+  served,
+};
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

@@ -33,7 +33,7 @@ async function serving(on: StoreFixture, code: Code) {
   const start = () => {
     const workflows = { MAIN: { name: "main", run: code } } as unknown as Registry;
     const options = { workflows, store: store.around(database.store) };
-    const pawl = createWorkflows(options as never) as unknown as Workflows<Registry, unknown>;
+    const pawl = createWorkflows(options);
     const main = pawl.workflows["MAIN"] as unknown as Stage["workflows"][string];
     return { pawl, create: (params?: unknown): Promise<Instance> => main.create({ params }) };
   };

@@ -86,7 +86,9 @@ export function waits(on: StoreFixture): void {
     });
 
     test("an event reaches the wait that it was sent for, with payload and database time", async () => {
-      const s = await stage(on, (_event, step) => step.waitForEvent("wait", { type: "go" }), { runner });
+      const s = await stage(on, (_event, step) => step.waitForEvent("wait", { type: "go" }), {
+        runner,
+      });
       const i = await s.start();
       await s.pass("1 hour");
       await i.sendEvent({ type: "other", payload: 1 });
@@ -130,7 +132,8 @@ export function waits(on: StoreFixture): void {
     test("an event of the deadline's own millisecond is in time", async () => {
       const s = await stage(
         on,
-        (_event, step) => step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
+        (_event, step) =>
+          step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
         { runner },
       );
       const i = await s.start();
@@ -143,7 +146,8 @@ export function waits(on: StoreFixture): void {
     test("an event in time counts even if a runner looks only after the deadline", async () => {
       const s = await stage(
         on,
-        (_event, step) => step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
+        (_event, step) =>
+          step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
         { runner },
       );
       const i = await s.start();
@@ -205,8 +209,8 @@ export function waits(on: StoreFixture): void {
         (_event, step) =>
           Promise.all(
             ["first", "second", "third"].map(async (name) => {
-              const { payload } = await step.waitForEvent(name, { type: "go" });
-              return `${name}: ${String(payload)}`;
+              const { payload } = await step.waitForEvent<number>(name, { type: "go" });
+              return `${name}: ${payload}`;
             }),
           ),
         { runner },
