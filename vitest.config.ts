@@ -26,6 +26,13 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "simulation",
+          include: ["packages/*/test/sim/**/*.test.ts"],
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "stores",
           include: ["packages/*/test/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],

@@ -28,6 +28,7 @@ const PARTS = {
 
   // The files at the top, where the parts meet.
   runtime: ["model"],
+  assemble: ["*"],
   workflows: ["*"],
   index: ["*"],
   sqlite: ["*"],

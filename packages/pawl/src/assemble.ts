@@ -2,6 +2,7 @@ import type { Bindings } from "./authoring/bindings.js";
 import { entriesOf } from "./authoring/entry.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
+import type { StepOverrides } from "./engine/overrides.js";
 import type { EngineContext, EngineTiming } from "./engine/run.js";
 import { policyMaker } from "./engine/step-config.js";
 import { makeBindings } from "./instances/bindings.js";
@@ -18,6 +19,7 @@ export type Workings = {
   readonly runtime: Runtime;
   readonly timing: EngineTiming;
   readonly runner: RunnerOptions;
+  readonly overrides?: StepOverrides;
 };
 
 export type Assembled<R extends Registry, Tx> = {
@@ -31,7 +33,7 @@ const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** The one place where the parts meet. */
 export function assemble<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
-  { runtime, timing, runner: runnerOptions }: Workings,
+  { runtime, timing, runner: runnerOptions, overrides }: Workings,
 ): Assembled<R, Tx> {
   const { store, codec = jsonPlusCodec, logger = silent } = options;
   const limits = resolveLimits(options.limits);
@@ -56,6 +58,7 @@ export function assemble<const R extends Registry, Tx>(
     env: envOf(options.env, workflows),
     bindingsFor: (children) => makeBindings(instances, children),
     timing,
+    overrides: overrides ?? null,
   };
   const runner = new Runner(store, entries, context, runnerOptions);
   return { workflows, instances, runner };

@@ -15,11 +15,14 @@ declare const process: { getBuiltinModule?(name: string): unknown } | undefined;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 function after(ms: number, callback: () => void): Cancel {
-  let timer = setTimeout(function fire() {
-    if (rest <= MAX_TIMER_MS) return callback();
-    rest -= MAX_TIMER_MS;
-    timer = setTimeout(fire, Math.min(rest, MAX_TIMER_MS));
-  }, Math.min(ms, MAX_TIMER_MS));
+  let timer = setTimeout(
+    function fire() {
+      if (rest <= MAX_TIMER_MS) return callback();
+      rest -= MAX_TIMER_MS;
+      timer = setTimeout(fire, Math.min(rest, MAX_TIMER_MS));
+    },
+    Math.min(ms, MAX_TIMER_MS),
+  );
   let rest = ms;
   return () => clearTimeout(timer);
 }
@@ -32,6 +35,8 @@ function macrotasks(): (callback: () => void) => void {
   }
   const queue: (() => void)[] = [];
   const { port1, port2 } = new MessageChannel();
+  // Not addEventListener: that would also need start(), and keeps no process alive less.
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener
   port1.onmessage = () => queue.shift()?.();
   return (callback) => {
     queue.push(callback);
@@ -40,7 +45,10 @@ function macrotasks(): (callback: () => void) => void {
 }
 
 type AsyncHooks = {
-  AsyncLocalStorage: new () => { run<T>(value: unknown, callback: () => T): T; getStore(): unknown };
+  AsyncLocalStorage: new () => {
+    run<T>(value: unknown, callback: () => T): T;
+    getStore(): unknown;
+  };
 };
 
 /** Without an import, so that the package loads where there is no such module. */

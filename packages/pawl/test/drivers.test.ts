@@ -1,7 +1,10 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { inspect, promisify } from "node:util";
 import mysql from "mysql2";
 import mysqlPromise from "mysql2/promise";
 import {
@@ -207,6 +210,47 @@ describe.runIf(asked.includes("sqlite")).each(Object.keys(sqliteDrivers))(
   },
 );
 
+/** Where this Node has no SQLite of its own, others are fetched. */
+const isSqliteMissing = asked.includes("sqlite") && sqliteClass("node:sqlite") === undefined;
+
+test.runIf(isSqliteMissing).each(["22.20.0", "24.11.1"])(
+  "SQLite by node:sqlite of Node %s",
+  { timeout: 600_000 },
+  async (version) => {
+    const { numPassedTests, testResults } = await runOn(version, "SQLite by node:sqlite");
+    const failed = testResults
+      .flatMap(({ assertionResults }) => assertionResults)
+      .filter(({ status }) => status === "failed");
+    expect(failed).toEqual([]);
+    expect(numPassedTests).toBeGreaterThan(100);
+  },
+);
+
+type Report = {
+  readonly numPassedTests: number;
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+};
+
+/** These tests of this file, on another Node. */
+async function runOn(version: string, tests: string): Promise<Report> {
+  const root = fileURLToPath(new URL("../../../", import.meta.url));
+  const execute = promisify(execFile);
+  const fetcher = path.join(root, "scripts/servers/node.mjs");
+  const { stdout: node } = await execute(process.execPath, [fetcher, version]);
+  const vitest = [path.join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", "stores"];
+  const args = [...vitest, fileURLToPath(import.meta.url), "-t", tests, "--reporter=json"];
+  const env = { ...process.env, PAWL_TEST_STORES: "sqlite" };
+  const options = { cwd: root, env, maxBuffer: 2 ** 28 };
+  // It exits with an error if a test failed: the report says which.
+  const { stdout } = await execute(node.trim(), args, options).catch((error: unknown) => {
+    if (error instanceof Error && "stdout" in error) return error as Error & { stdout: string };
+    throw error;
+  });
+  return JSON.parse(stdout.slice(stdout.indexOf('{"num'))) as Report;
+}
+
 // mysql2 ------------------------------------------------------------------------------------------------------------
 
 const mysqlFamily = servers.filter((kind) => kind !== "postgres");
@@ -262,6 +306,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
     ["rows as arrays", { rowsAsArray: true }],
     ["nested tables", { nestTables: true }],
     ["no casts", { typeCast: false }],
+    ["its own way to put values into a text", { queryFormat: (text: string) => text }],
   ])("a pool that is told: %s", (_, options) =>
     inScope(async (inner) => {
       const pool = mysqlPool(inner, db.url, db.name, options);
@@ -281,6 +326,24 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       expect((await store.get(targetOf(instance)))?.params).toBe('"é\u{1f600}"');
     }),
   );
+
+  test("a pool with another character set: the engine has its own", () =>
+    inScope(async (inner) => {
+      await aTurn(storeOn(inner, mysqlPool(inner, db.url, db.name, { charset: "latin1" })));
+    }));
+
+  test("an error of a statement does not tell what was written", () =>
+    inScope(async (inner) => {
+      const pool = mysqlPool(inner, db.url, db.name);
+      const store = storeOn(inner, pool, { tablePrefix: "renamed_" });
+      await store.migrate();
+      const run = await leased(store);
+      await pool.query("RENAME TABLE renamed_step TO renamed_away");
+      const part = aPart(run, { steps: [aStep(1, { result: '"hunter2"' })] });
+      const error = await store.commit([part]).catch((thrown: unknown) => thrown);
+      expect(inspect(error, { depth: 9 })).toContain("renamed_step");
+      expect(inspect(error, { depth: 9 })).not.toContain("hunter2");
+    }));
 
   test("a pool that would have no connection left for its user is refused", () =>
     inScope(async (inner) => {

@@ -335,8 +335,16 @@ const injections: readonly Injection[] = [
       await made.store.migrate();
       return made;
     },
-    transient: [{ errcode: 5 }, { errcode: 517 }, { errcode: 6 }, { code: "SQLITE_BUSY" }],
-    permanent: [{ errcode: 1 }, { errcode: 787 }, { code: "SQLITE_ERROR" }],
+    transient: [
+      ...[5, 517, 6, 7, 13, 778].map((errcode) => ({ errcode })),
+      ...["BUSY", "BUSY_TIMEOUT", "IOERR_WRITE", "FULL"].map((name) => ({
+        code: `SQLITE_${name}`,
+      })),
+    ],
+    permanent: [
+      ...[1, 787, 11].map((errcode) => ({ errcode })),
+      ...["ERROR", "CORRUPT_VTAB", "CONSTRAINT_CHECK"].map((name) => ({ code: `SQLITE_${name}` })),
+    ],
   },
   ...servers.map((kind): Injection => {
     const isPostgres = kind === "postgres";
@@ -364,15 +372,22 @@ const injections: readonly Injection[] = [
             "40001",
             "40P01",
             "55P03",
+            "57014",
             "57P01",
             "57P03",
+            "57P05",
+            "25P03",
+            "53100",
             "53300",
+            "58030",
             "25006",
             "08006",
             "ECONNRESET",
           ].map((code) => ({ code }))
         : [
-            ...[1020, 1205, 1213, 1040, 1053, 1290, 1836].map((errno) => ({ errno })),
+            ...[1020, 1205, 1213, 1021, 1114, 1317, 1969, 1040, 1226, 1053, 1290, 1836].map(
+              (errno) => ({ errno }),
+            ),
             { code: "PROTOCOL_CONNECTION_LOST" },
             { code: "ECONNRESET" },
           ],

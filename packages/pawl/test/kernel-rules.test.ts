@@ -684,8 +684,8 @@ describe("rule 19: what decides a race lives on the ticket", () => {
       // Meanwhile the sender looks for a step that waits, finds none, and wakes nobody.
       await begin(two, level);
       await two.query(`INSERT INTO ${event} VALUES (1, 'paid')`);
-      const waiting = await two.query(`SELECT tid FROM ${step} WHERE waits = 'paid'`);
-      if (waiting.length > 0) await two.query(`UPDATE ${ticket} SET due = 0`);
+      const woken = await two.query(`SELECT tid FROM ${step} WHERE waits = 'paid'`);
+      if (woken.length > 0) await two.query(`UPDATE ${ticket} SET due = 0`);
       await two.query("COMMIT");
       await one.query("COMMIT");
       expect(

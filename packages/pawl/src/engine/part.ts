@@ -4,7 +4,8 @@ import type { Step } from "./step.js";
 /** About what a row takes besides its texts. */
 const ROW_BYTES = 100;
 
-export type Doing = "waiting" | "starting" | null;
+/** "resting": called, not begun, and given back so. Anything else that is not settled runs. */
+export type Doing = "waiting" | "starting" | "resting" | null;
 
 export function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
   const { settled } = step;
@@ -18,7 +19,7 @@ export function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
     calledAfter: step.calledAfter,
     attempts: attemptsOf(step, doing),
     tookMs: Math.max(0, nowMs - step.calledAtMs),
-    wake: wakeOf(step),
+    wake: doing === "resting" ? null : wakeOf(step),
     waitKey: step.eventType,
     result: settled?.ok === true && step.type !== "sleep" ? settled.text : null,
     error: settled === null ? step.lastError : settled.ok ? null : settled.text,
@@ -27,7 +28,7 @@ export function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
 
 function statusOf({ settled }: Step, doing: Doing): StepWrite["status"] {
   if (settled !== null) return settled.ok ? "completed" : "errored";
-  return doing === "waiting" ? "waiting" : "running";
+  return doing === "waiting" || doing === "resting" ? "waiting" : "running";
 }
 
 /** A step with one attempt only spends it when its start is written, not when it fails. */

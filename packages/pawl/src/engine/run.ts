@@ -1,4 +1,5 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
+import type { WorkflowEvent } from "../authoring/entrypoint.js";
 import type { OnDivergence, RepeatedStepNames } from "../authoring/options.js";
 import { validate } from "../authoring/schema.js";
 import type { Codec } from "../model/codec.js";
@@ -29,6 +30,7 @@ import { waitMaskOf } from "../store/wait-mask.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
 import { Children } from "./children.js";
 import { Journal } from "./journal.js";
+import type { StepOverrides } from "./overrides.js";
 import { bytesOf, stepWrite, type Doing } from "./part.js";
 import { retryDelayMs } from "./retry.js";
 import { Step, type Body, type Settlement, type StepType } from "./step.js";
@@ -49,6 +51,8 @@ export type EngineContext = {
   /** The bindings for a run's code. */
   bindingsFor(children: Children): unknown;
   readonly timing: EngineTiming;
+  /** Null outside of tests. */
+  readonly overrides: StepOverrides | null;
 };
 
 export type EngineTiming = {
@@ -268,6 +272,13 @@ export class Run {
     if (this.#place !== "leased" || this.#outcome !== null) return;
     this.#isDraining = true;
     this.#isGivenBack = true;
+    for (const [step, { body }] of this.#running) {
+      if (body.policy.maxAttempts === 1) continue; // begun is begun
+      this.#ready.add(step);
+      if (step.recordedAs === "running" || this.#frozen?.steps.includes(step) === true) {
+        this.#dirty.add(step);
+      }
+    }
     this.#abandonBodies("the runner is stopping");
     this.#host.submit(this);
   }
@@ -283,6 +294,11 @@ export class Run {
   /** Something that kept bodies from starting may be over. */
   nudge(): void {
     this.#schedulePass();
+  }
+
+  /** The names of the steps whose bodies run. */
+  get runningSteps(): string[] {
+    return Array.from(this.#running.keys(), ({ name }) => name);
   }
 
   /** Rows for steps that run for a while, for people who watch. */
@@ -302,7 +318,7 @@ export class Run {
     const start = async (): Promise<unknown> =>
       this.#entry.start({
         event: {
-          payload: (params === null ? undefined : codec.decode(params)) as Readonly<unknown>,
+          payload: (params === null ? undefined : codec.decode(params)) as WorkflowEvent["payload"],
           timestamp: new Date(createdAt),
           instanceId: this.id,
           workflowName: this.workflow,
@@ -388,7 +404,7 @@ export class Run {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return forgotten;
       }
-      return Promise.reject(error as Error);
+      return Promise.reject(error);
     }
     if (step.isDelivered) return this.#again(step);
     if (type === "do" && !this.#countStep()) return forgotten;
@@ -415,7 +431,7 @@ export class Run {
     const outcome = this.#decode(step, step.settled as Settlement);
     return "value" in outcome
       ? Promise.resolve(outcome.value)
-      : Promise.reject(outcome.error as Error);
+      : Promise.reject(outcome.error);
   }
 
   /** An endless loop of steps must not go on because its author catches errors: the run ends here. */
@@ -453,17 +469,13 @@ export class Run {
    * what was durable. A single attempt is spent by its row alone.
    */
   #mayHaveBegun(step: Step): boolean {
-    if (this.#takenOver === null || step.type !== "do") return false;
-    if (step.body?.policy.maxAttempts === 1) return false;
+    if (step.type !== "do" || step.body?.policy.maxAttempts === 1) return false;
+    // Who gives a run back says that its steps do not run any more.
+    if (step.recordedAs === "running") return true;
+    if (this.#takenOver === null) return false;
     const { seq, at } = this.#takenOver;
-    switch (step.recordedAs) {
-      case "running":
-        return true;
-      case "waiting":
-        return (step.wakeAt ?? 0) <= at;
-      default:
-        return this.#isInStride && step.barrier <= seq;
-    }
+    if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= at;
+    return this.#isInStride && step.barrier <= seq;
   }
 
   // Passes
@@ -484,6 +496,8 @@ export class Run {
       if (this.#wantsReopen) this.#host.reopen(this);
       return;
     }
+    // The ticket may be given up already: what comes next is done under the answer, or under the next claim.
+    if (this.#frozen !== null && this.#frozen.part.next.kind !== "continue") return;
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
@@ -609,8 +623,12 @@ export class Run {
   #start(step: Step, body: Body): void {
     this.#ready.delete(step);
     if (this.budget !== null) this.budget.left -= 1;
-    const attempt = new Attempt(step, body, this.#context.runtime, (ended, outcome) =>
-      this.#attemptEnded(ended, outcome),
+    const callback = this.#context.overrides?.body(step.name) ?? body.callback;
+    const attempt = new Attempt(
+      step,
+      { ...body, callback },
+      this.#context.runtime,
+      (ended, outcome) => this.#attemptEnded(ended, outcome),
     );
     // Before it begins: what the body does at once must find it running.
     this.#running.set(step, attempt);
@@ -628,7 +646,10 @@ export class Run {
     }
     const { clock, random } = this.#context.runtime;
     const world = { random, nowMs: clock.now() };
-    const delayMs = retryDelayMs(failed.error, attempt.number, body.policy, world);
+    const delayMs = this.#shortened(
+      step,
+      retryDelayMs(failed.error, attempt.number, body.policy, world),
+    );
     step.lastError = encodeError(failed.error);
     this.#logFailure(attempt, delayMs);
     this.#noteAttempt(attempt, step.lastError, delayMs !== null);
@@ -642,6 +663,11 @@ export class Run {
       this.#dirty.add(step);
     }
     this.#schedulePass();
+  }
+
+  #shortened(step: Step, delayMs: number | null): number | null {
+    const isSkipped = this.#context.overrides?.skipsRetryDelay(step.name) === true;
+    return delayMs !== null && isSkipped ? 0 : delayMs;
   }
 
   /** Settles a step that succeeded; else answers its error. What cannot be stored is an error of the author's. */
@@ -670,10 +696,9 @@ export class Run {
   #logFailure({ step, number, body }: Attempt, retryInMs: number | null): void {
     const { workflow, id, runNumber } = this;
     const { maxAttempts } = body.policy;
-    this.#context.logger.debug("step.failed", {
-      ...{ workflow, id, runNumber, step: step.name, attempt: number, maxAttempts, retryInMs },
-      error: step.lastError,
-    });
+    const run = { workflow, id, runNumber };
+    const attempt = { step: step.name, attempt: number, maxAttempts, retryInMs };
+    this.#context.logger.debug("step.failed", { ...run, ...attempt, error: step.lastError });
   }
 
   #abandonBodies(reason: string): void {
@@ -779,15 +804,15 @@ export class Run {
 
   #doing(step: Step): Doing {
     if (this.#waits.has(step)) return "waiting";
-    return this.#starting.has(step) ? "starting" : null;
+    if (this.#starting.has(step)) return "starting";
+    return this.#ready.has(step) ? "resting" : null;
   }
 
-  /** A start that does not happen must not be written; one that was, must not count. */
+  /** A start that does not happen now must not count. What a dead owner used up must, and is written all the same. */
   #takeBackStarts(): void {
-    for (const step of this.#starting) this.#dirty.delete(step);
     this.#starting.clear();
     for (const step of this.#ready) {
-      if (!step.hasStartRow) continue;
+      if (!step.hasStartRow && step.attempts === step.recordedAttempts) continue;
       step.hasStartRow = false;
       this.#dirty.add(step);
     }
@@ -803,6 +828,7 @@ export class Run {
     for (const [n, step] of frozen.steps.entries()) {
       const written = frozen.part.steps[n];
       step.recordedAs = written?.status ?? null;
+      step.recordedAttempts = written?.attempts ?? 0;
       const { wake } = written ?? { wake: null };
       if (wake !== null && step.wakeAt === null) {
         step.wakeAt = "at" in wake ? wake.at : answer.now + wake.inMs;

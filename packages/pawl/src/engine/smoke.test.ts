@@ -9,17 +9,24 @@ class Order extends WorkflowEntrypoint<unknown, { n: number }> {
   async run(event: WorkflowEvent<{ n: number }>, step: WorkflowStep): Promise<unknown> {
     const a = await step.do("a", async () => event.payload.n + 1);
     let tries = 0;
-    const f = await step.do("flaky", { retries: { limit: 2, delay: "5 seconds", backoff: "constant" } }, async ({ attempt }) => {
-      tries += 1;
-      if (attempt < 3) throw new Error(`no ${attempt}`);
-      return attempt;
-    });
+    const f = await step.do(
+      "flaky",
+      { retries: { limit: 2, delay: "5 seconds", backoff: "constant" } },
+      async ({ attempt }) => {
+        tries += 1;
+        if (attempt < 3) throw new Error(`no ${attempt}`);
+        return attempt;
+      },
+    );
     await step.sleep("nap", "24 hours");
     const winner = await Promise.race([
       step.sleep("slow", "2 hours").then(() => "slow"),
       step.sleep("fast", "1 hour").then(() => "fast"),
     ]);
-    const e = await step.waitForEvent<{ ok: boolean }>("approval", { type: "approval", timeout: "1 hour" });
+    const e = await step.waitForEvent<{ ok: boolean }>("approval", {
+      type: "approval",
+      timeout: "1 hour",
+    });
     const both = await Promise.all([step.do("x", () => 1), step.do("y", () => 2)]);
     return { a, f, winner, e, both };
   }
@@ -34,7 +41,12 @@ for (const liveRuns of [1000, 0]) {
       workflows: { ORDER: { name: "order", workflow: Order } },
       store,
       clock,
-      logger: { debug: (...a) => process.env["V"] && console.log(...a), info: console.log, warn: console.log, error: console.log },
+      logger: {
+        debug: (...a) => process.env["V"] && console.log(...a),
+        info: console.log,
+        warn: console.log,
+        error: console.log,
+      },
       runner: { live: { runs: liveRuns, bytes: 1e9 } },
     });
     const order = await h.workflows.ORDER.create({ id: "o1", params: { n: 1 } });

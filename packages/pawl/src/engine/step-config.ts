@@ -2,7 +2,7 @@ import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
 import { ValidationError } from "../model/errors.js";
 import { defaultLimits, defaultStepDefaults, type Backoff } from "../model/limits.js";
 import { quote } from "../model/quote.js";
-import type { EffectiveStepConfig, WorkflowJitter, WorkflowStepConfig } from "../authoring/step.js";
+import type { EffectiveStepConfig, WorkflowJitter, WorkflowRetries, WorkflowStepConfig } from "../authoring/step.js";
 
 /** A step's config with nothing left to default or to parse. */
 export type StepPolicy = {
@@ -29,7 +29,10 @@ const DEFAULT_JITTER = 0.5;
 export type PolicyOf = (step: string, config: WorkflowStepConfig | undefined) => StepPolicy;
 
 /** Reads configs; what they leave open comes from the engine's defaults, and those from ours. */
-export function policyMaker(defaults: WorkflowStepConfig | undefined, maxDelayMs: number): PolicyOf {
+export function policyMaker(
+  defaults: WorkflowStepConfig | undefined,
+  maxDelayMs: number,
+): PolicyOf {
   const builtIn = withConfig({
     maxAttempts: defaultStepDefaults.retryLimit + 1,
     delayMs: defaultStepDefaults.retryDelayMs,
@@ -51,7 +54,11 @@ function parse(whose: string, config: WorkflowStepConfig, standard: StepPolicy):
   const { retries, timeout } = config;
   const { maxSleepMs: maxMs } = defaultLimits;
   const field = (name: string): string => `${name} of ${whose}`;
-  const duration = (name: string, given: WorkflowDuration | undefined, otherwise: number): number =>
+  const duration = (
+    name: string,
+    given: WorkflowDuration | undefined,
+    otherwise: number,
+  ): number =>
     given === undefined ? otherwise : parseDurationMs(given, { field: field(name), maxMs });
   return withConfig({
     maxAttempts:
@@ -65,7 +72,7 @@ function parse(whose: string, config: WorkflowStepConfig, standard: StepPolicy):
       retries?.jitter === undefined
         ? standard.jitter
         : jitterOf(retries.jitter, field("retries.jitter"), maxMs),
-    retryable: predicateOf(retries?.retryable, field("retries.retryable")) ?? standard.retryable,
+    retryable: predicateOf(retries, field("retries.retryable")) ?? standard.retryable,
     timeoutMs: duration("timeout", timeout, standard.timeoutMs),
   });
 }
@@ -88,7 +95,9 @@ function limitOf(limit: number, field: string): number {
 
 function backoffOf(backoff: Backoff | undefined, field: string): Backoff | undefined {
   if (backoff === undefined || backoffs.includes(backoff)) return backoff;
-  throw new ValidationError(`${field} must be one of ${backoffs.join(", ")}, got ${quote(backoff)}`);
+  throw new ValidationError(
+    `${field} must be one of ${backoffs.join(", ")}, got ${quote(backoff)}`,
+  );
 }
 
 function jitterOf(given: WorkflowJitter, field: string, maxMs: number): Jitter | null {
@@ -108,8 +117,11 @@ function jitterOf(given: WorkflowJitter, field: string, maxMs: number): Jitter |
   return { kind: "range", minMs: min, maxMs: max };
 }
 
-function predicateOf(given: unknown, field: string): ((error: unknown) => boolean) | null {
-  if (given === undefined) return null;
-  if (typeof given === "function") return given as (error: unknown) => boolean;
-  throw new ValidationError(`${field} must be a function, got ${quote(given)}`);
+function predicateOf(
+  retries: WorkflowRetries | undefined,
+  field: string,
+): ((error: unknown) => boolean) | null {
+  if (retries?.retryable === undefined) return null;
+  if (typeof retries.retryable === "function") return (error) => retries.retryable?.(error) ?? true;
+  throw new ValidationError(`${field} must be a function, got ${quote(retries.retryable)}`);
 }

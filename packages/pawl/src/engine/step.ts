@@ -34,11 +34,14 @@ export class Step {
   lastError: string | null = null;
   /** What the database's row says; null while there is none. */
   recordedAs: StepStatus | null = null;
+  recordedAttempts = 0;
   /** When its wait ends, by the database; null before the wait is registered. */
   wakeAt: DbTime | null = null;
   /** When its wait shall end, until it is registered. */
   wake: Wake | null = null;
   eventType: string | null = null;
+  /** A test wants its wait for an event to fail. */
+  timesOutAtOnce = false;
   body: Body | null = null;
   /** Its row must say that it is running before its body starts. */
   needsStartRow = false;
@@ -58,6 +61,7 @@ export class Step {
     const step = new Step({ ...record, type: record.type as StepType });
     step.attempts = record.attempts;
     step.recordedAs = record.status;
+    step.recordedAttempts = record.attempts;
     step.wakeAt = record.wakeAt;
     step.eventType = record.waitKey;
     step.lastError = record.error;

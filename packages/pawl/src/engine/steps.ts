@@ -13,7 +13,7 @@ import type { EngineContext, Run } from "./run.js";
 type Callback = (context: StepContext) => unknown;
 
 /** The `step` that a run's code is given: checks what the author wrote, and asks the run. */
-export function stepsOf(run: Run, { limits, policyOf }: EngineContext): WorkflowStep {
+export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext): WorkflowStep {
   const steps = {
     do: (name: string, second: unknown, third?: unknown) =>
       called(() => {
@@ -36,7 +36,7 @@ export function stepsOf(run: Run, { limits, policyOf }: EngineContext): Workflow
         const field = `duration of step ${quote(name)}`;
         const inMs = parseDurationMs(duration, { field, maxMs: limits.maxSleepMs });
         return run.call("sleep", name, (step) => {
-          step.wake = { inMs };
+          step.wake = { inMs: overrides?.skipsSleep(name) === true ? 0 : inMs };
         });
       }),
 
@@ -55,7 +55,7 @@ export function stepsOf(run: Run, { limits, policyOf }: EngineContext): Workflow
           );
         }
         return run.call("sleep", name, (step) => {
-          step.wake = { at };
+          step.wake = overrides?.skipsSleep(name) === true ? { inMs: 0 } : { at };
         });
       }),
 
@@ -75,6 +75,7 @@ export function stepsOf(run: Run, { limits, policyOf }: EngineContext): Workflow
         return run.call("waitForEvent", name, (step) => {
           step.eventType = type;
           step.wake = { inMs };
+          step.timesOutAtOnce = overrides?.timesOut(name) === true;
         });
       }),
   };
@@ -87,7 +88,7 @@ function called(call: () => Promise<unknown>): Promise<unknown> {
   try {
     promise = call();
   } catch (error) {
-    promise = Promise.reject(error as Error);
+    promise = Promise.reject(error);
   }
   promise.catch(() => {});
   return promise;

@@ -27,7 +27,7 @@ export function endedWaits(
   const open = new Set(waits.filter((step) => step.type === "waitForEvent"));
   for (const event of events) {
     for (const step of open) {
-      if (step.eventType !== event.type) continue;
+      if (step.eventType !== event.type || step.timesOutAtOnce) continue;
       if (step.wakeAt !== null && event.createdAt > step.wakeAt) continue;
       open.delete(step);
       ended.push({ step, event, at: event.createdAt });
@@ -43,6 +43,7 @@ export function endedWaits(
 }
 
 function isOver(step: Step, now: DbTime): boolean {
+  if (step.timesOutAtOnce) return true;
   if (step.wakeAt !== null) return step.wakeAt <= now;
   // A sleep of no length, or until a time that is past, is over before it is registered.
   if (step.wake === null || step.type !== "sleep") return false;

@@ -44,6 +44,7 @@ ${table(userCommands)}
 ${table(engineCommands)}
 
 - \`claim\` takes a due instance, or that of a runner declared dead. A pausing one goes straight to \`paused\`: no code runs.
+- A run that is parked, and still in its runner's memory, may be claimed before it is due (\`reopen\`).
 - \`park\` ends a turn that waits; \`release\` gives an unfinished turn back.
 - An empty cell cannot happen: claims skip paused and finished instances, and the claim number fences the rest.
 `;

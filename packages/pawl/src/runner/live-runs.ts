@@ -6,11 +6,13 @@ export type LiveLimits = { readonly runs: number; readonly bytes: number };
 /** Parked runs that stay in memory, so that they go on without replay. The least recently parked go first. */
 export class LiveRuns {
   readonly #limits: LiveLimits;
+  readonly #evicted: (run: Run) => void;
   readonly #runs = new Map<string, Run>();
   #bytes = 0;
 
-  constructor(limits: LiveLimits) {
+  constructor(limits: LiveLimits, evicted: (run: Run) => void) {
     this.#limits = limits;
+    this.#evicted = evicted;
   }
 
   keep(run: Run): void {
@@ -21,6 +23,7 @@ export class LiveRuns {
       if (this.#runs.size <= this.#limits.runs && this.#bytes <= this.#limits.bytes) break;
       this.remove(oldest);
       oldest.discard("evicted");
+      this.#evicted(oldest);
     }
   }
 

@@ -1,5 +1,11 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import { Run, type EngineContext, type RunHost, type StepBudget, type TurnEnd } from "../engine/run.js";
+import {
+  Run,
+  type EngineContext,
+  type RunHost,
+  type StepBudget,
+  type TurnEnd,
+} from "../engine/run.js";
 import type { RunnerHints } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import { encodeError } from "../model/error-codec.js";
@@ -78,8 +84,8 @@ export class Runner implements RunHost, RunnerHints {
   /** Runs whose tickets this process holds, and how their turns' ends are awaited. */
   readonly #leased = new Map<string, Run>();
   readonly #turns = new Map<Run, () => void>();
-  /** Claimed, and not yet running: their history is on its way. */
-  readonly #arriving = new Set<string>();
+  /** Claimed, and not yet running: their history is on its way. By iid; the value tells one arrival from another. */
+  readonly #arriving = new Map<string, object>();
   #reserved = 0;
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
@@ -118,7 +124,9 @@ export class Runner implements RunHost, RunnerHints {
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
-    this.#live = new LiveRuns(options.live);
+    this.#live = new LiveRuns(options.live, ({ workflow, id, runNumber }) => {
+      logger.debug("run.evicted", { workflow, id, runNumber });
+    });
   }
 
   // For dispatchers
@@ -133,6 +141,15 @@ export class Runner implements RunHost, RunnerHints {
   get freeSlots(): number {
     const used = this.#leased.size + this.#arriving.size + this.#reserved;
     return Math.max(0, this.#options.concurrency - used);
+  }
+
+  /** The runs that are leased here and now, for people who watch. */
+  get runs(): Run[] {
+    return [...this.#leased.values()];
+  }
+
+  get isBusy(): boolean {
+    return this.#leased.size > 0 || this.#arriving.size > 0;
   }
 
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
@@ -173,17 +190,14 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   async #emptiedWithin(ms: number): Promise<boolean> {
-    let isLate = false;
-    const cancel = this.#context.runtime.scheduler.after(ms, () => {
-      isLate = true;
-      this.#turnEnded();
-    });
-    const isEmpty = (): boolean => this.#leased.size === 0 && this.#arriving.size === 0;
-    while (!isLate && !isEmpty()) {
+    const { clock, scheduler } = this.#context.runtime;
+    const deadlineMs = clock.now() + ms;
+    const cancel = scheduler.after(ms, () => this.#turnEnded());
+    while (this.isBusy && clock.now() < deadlineMs) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return isEmpty();
+    return !this.isBusy;
   }
   readonly #onNextEnd: (() => void)[] = [];
 
@@ -213,7 +227,7 @@ export class Runner implements RunHost, RunnerHints {
       return this.#claim(limit);
     }
     this.#lease.heard(answer.now);
-    return this.#isClosed ? [] : answer.claimed;
+    return this.#isClosed || runner !== this.#lease.id ? [] : answer.claimed;
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
@@ -260,36 +274,53 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    this.#arriving.add(claimed.iid);
-    this.#holdLease();
-    const turn = this.#suspectTurn.then(() => this.#load([claimed], budget));
+    const { arrived, isExpected } = this.#expect([claimed]);
+    const runner = this.#lease.id;
+    const isOurs = (): boolean => runner === this.#lease.id && isExpected(claimed);
+    const turn = this.#suspectTurn
+      .then(() => (isOurs() ? this.#load([claimed], budget) : undefined))
+      .finally(arrived);
     this.#suspectTurn = turn;
     return turn;
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
   async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    for (const { iid } of claimed) this.#arriving.add(iid);
-    this.#holdLease();
+    const { arrived, isExpected } = this.#expect(claimed);
+    const runner = this.#lease.id;
     try {
       const loaded = await this.#store.load(
         // A dead owner did not say how much it had written.
         claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
       );
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
-      if (this.#isClosed) return;
-      const turns = claimed.map((each) =>
-        this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget),
-      );
-      for (const { iid } of claimed) this.#arriving.delete(iid);
+      // After its death nothing that a runner had claimed is its own.
+      if (this.#isClosed || runner !== this.#lease.id) return;
+      const turns = claimed
+        .filter(isExpected)
+        .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
+      arrived();
       await Promise.all(turns);
     } catch (error) {
       // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
       this.#context.logger.warn("load.failed", { runs: claimed.length, error: String(error) });
     } finally {
-      for (const { iid } of claimed) this.#arriving.delete(iid);
-      this.#turnEnded();
+      arrived();
     }
+  }
+
+  /** Runs that are ours and will be here soon, until `arrived`; unless they were claimed anew meanwhile. */
+  #expect(runs: readonly { readonly iid: string }[]) {
+    const arrival = {};
+    for (const { iid } of runs) this.#arriving.set(iid, arrival);
+    this.#holdLease();
+    const isExpected = ({ iid }: { readonly iid: string }): boolean =>
+      this.#arriving.get(iid) === arrival;
+    const arrived = (): void => {
+      for (const { iid } of runs.filter(isExpected)) this.#arriving.delete(iid);
+      this.#turnEnded();
+    };
+    return { isExpected, arrived };
   }
 
   #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
@@ -301,6 +332,10 @@ export class Runner implements RunHost, RunnerHints {
 
   /** The run has its ticket; resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
+    // A restarted run can come here before the look that tells that its old claim is lost.
+    const former = this.#leased.get(run.iid);
+    if (former !== undefined) this.#lost(former, "it was claimed anew");
+    this.#arriving.delete(run.iid);
     run.budget = budget;
     this.#leased.set(run.iid, run);
     this.#holdLease();
@@ -329,22 +364,19 @@ export class Runner implements RunHost, RunnerHints {
 
   reopen(run: Run): void {
     if (!this.#live.has(run) || this.#arriving.has(run.iid) || this.#isStopping) return;
-    this.#arriving.add(run.iid);
+    const { arrived } = this.#expect([run]);
     this.#oneByOne(() => this.#reopen(run))
       .catch((error: unknown) => {
         this.#context.logger.warn("reopen.failed", { error: String(error) });
       })
-      .finally(() => {
-        this.#arriving.delete(run.iid);
-        this.#turnEnded();
-      });
+      .finally(arrived);
   }
 
   async #reopen(run: Run): Promise<void> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
     const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
-    if (this.#isClosed) return;
+    if (this.#isClosed || runner !== this.#lease.id) return;
     // Not awaited: the turn has begun, and may be long.
     void this.#begin(claimed, null);
   }
@@ -523,7 +555,7 @@ export class Runner implements RunHost, RunnerHints {
       runner,
       started: (runs) => {
         this.#reserved -= runs.length;
-        void this.#begin(runs.map(asClaimed), null);
+        if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
       },
       release: (places) => {
         this.#reserved -= places;

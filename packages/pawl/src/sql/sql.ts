@@ -35,6 +35,11 @@ export class Sql {
     return statement;
   }
 
+  /** Text that takes a list; a driver sends it as text. */
+  bulk(name: string, body: string): Statement {
+    return this.#compile(name, body);
+  }
+
   /** Text that is not worth preparing: migrations. */
   once(body: string): Statement {
     return this.#compile(null, body);

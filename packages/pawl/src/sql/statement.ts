@@ -10,6 +10,8 @@ export type RowValues = Readonly<Record<string, Value>>;
 export type Call = {
   readonly statement: Statement;
   readonly executions: readonly (readonly Value[])[];
+  /** For the `?` that ends the text of MySQL's bulk statements: keys, or rows. */
+  readonly list?: readonly (Value | readonly Value[])[];
 };
 
 /**

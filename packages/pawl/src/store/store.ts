@@ -77,7 +77,10 @@ export interface Store<Tx = unknown> {
    * run that was asked to pause becomes paused instead.
    */
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
-  /** Tickets this runner owns without knowing (the claim's reply was lost). Charges nothing. */
+  /**
+   * Tickets this runner owns without knowing (the claim's reply was lost), as that claim would have given them, with
+   * their params.
+   */
   adopt(runner: string, iids: readonly string[]): Promise<Claimed[]>;
   /**
    * Takes parked tickets back for a runner that has their runs in memory, due or not, as a claim would. One that is

@@ -1,10 +1,14 @@
 import { assemble, type Assembled } from "../assemble.js";
-import type { Bindings, InstanceStatus } from "../authoring/bindings.js";
+import type { Bindings, InstanceStatus, SentEvent } from "../authoring/bindings.js";
 import type { WorkflowsOptions } from "../authoring/options.js";
 import type { Registry } from "../authoring/registry.js";
+import type { StepContext } from "../authoring/step.js";
 import { defaultTiming } from "../engine/run.js";
-import { history, type History } from "../instances/history.js";
+import type { History, HistoryOptions, HistoryStep } from "../instances/history.js";
+import { instanceNotFound } from "../instances/requests.js";
 import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
+import { quote } from "../model/quote.js";
+import type { InstanceStatusName } from "../model/status.js";
 import {
   defaultRunnerOptions,
   type Runner,
@@ -13,137 +17,355 @@ import {
   type TickResult,
 } from "../runner/runner.js";
 import { webRuntime } from "../runtime.js";
+import type { StepStatus, Target } from "../store/records.js";
 import type { Store } from "../store/store.js";
-import { VirtualTime } from "./virtual-time.js";
+import { exportHistory, type ExportedHistory } from "./export-history.js";
+import { Observer } from "./observer.js";
+import { StepDoubles } from "./step-doubles.js";
+import type { VirtualTime } from "./virtual-time.js";
+import { watched, type WatchedStore } from "./watched-store.js";
 
-export type HarnessOptions<R extends Registry, Tx> = WorkflowsOptions<R, Tx> & {
+export type HarnessParts<R extends Registry, Tx> = WorkflowsOptions<R, Tx> & {
   readonly store: Store<Tx>;
+  /** The clock that the store was made with. */
   readonly clock: VirtualTime;
-  readonly runner?: Partial<RunnerOptions>;
+  /** Of every runner: `concurrency`, `leaseMs`, … */
+  readonly runner?: Partial<RunnerOptions> | undefined;
+  /** How long, in real time, the harness waits for code that does not come on. Default 4 seconds. */
+  readonly timeoutMs?: number | undefined;
 };
 
-const MAX_TICKS = 10_000;
+/** The names of a registry's workflows, where its type tells them. */
+export type WorkflowNameOf<R extends Registry> = R[keyof R]["name"];
 
-/** Runs workflows under a clock that moves only when told. */
+export type HarnessClock = {
+  /** Milliseconds since 1970: what the store and every workflow go by. */
+  now(): number;
+  /** Moves the time; heartbeats and timeouts of running bodies happen on the way. What became due runs with the next tick. */
+  advance(by: WorkflowDuration): Promise<void>;
+};
+
+export type DoubleOptions = {
+  /** For so many attempts, and then the real body again. Default: all. */
+  readonly times?: number | undefined;
+};
+
+export type IdleOptions = {
+  readonly maxTicks?: number | undefined;
+  /** In real time. */
+  readonly timeoutMs?: number | undefined;
+};
+
+export type WaitOptions = Pick<IdleOptions, "timeoutMs">;
+
+// Test frameworks give up after 5 seconds, and say less.
+const TIMEOUT_MS = 4_000;
+const MAX_TICKS = 10_000;
+const LONGEST_PAUSE_MS = 20;
+const MAX_ADVANCE_MS = 3_650 * 86_400_000;
+
+/** Runs workflows under a clock that moves only when told: see `createHarness`. */
 export class Harness<R extends Registry, Tx> {
+  /** The bindings, as `createWorkflows` gives them. */
   readonly workflows: Bindings<R, Tx>;
   readonly clock: HarnessClock;
-  readonly #options: HarnessOptions<R, Tx>;
+  readonly #options: HarnessParts<R, Tx>;
   readonly #time: VirtualTime;
   readonly #store: WatchedStore<Tx>;
+  readonly #doubles = new StepDoubles();
   readonly #first: Assembled<R, Tx>;
   readonly #runners: Runner[];
+  readonly #observer: Observer<Tx>;
+  readonly #timeoutMs: number;
+  /** Turns of the engine that are scheduled, and have not happened yet. */
+  #macrotasks = 0;
 
-  constructor(options: HarnessOptions<R, Tx>) {
+  constructor(options: HarnessParts<R, Tx>) {
     this.#options = options;
     this.#time = options.clock;
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#store = watched(options.store);
     this.#first = this.#assemble();
+    this.#observer = new Observer(this.#first.instances);
     this.workflows = this.#first.workflows;
     this.#runners = [this.#first.runner];
     this.clock = {
       now: () => this.#time.now(),
-      advance: (by) => this.#advance(parseDurationMs(by, { field: "advance" })),
+      advance: (by) =>
+        this.#advance(parseDurationMs(by, { field: "advance", maxMs: MAX_ADVANCE_MS })),
     };
   }
 
   #assemble(): Assembled<R, Tx> {
+    const runtime = this.#time.runtime();
+    const macrotask = (callback: () => void): void => {
+      this.#macrotasks += 1;
+      runtime.scheduler.macrotask(() => {
+        this.#macrotasks -= 1;
+        callback();
+      });
+    };
     return assemble(
       { ...this.#options, store: this.#store.store },
       {
-        runtime: this.#time.runtime(),
+        runtime: { ...runtime, scheduler: { ...runtime.scheduler, macrotask } },
         timing: defaultTiming,
         runner: { ...defaultRunnerOptions, ...this.#options.runner },
+        overrides: this.#doubles,
       },
     );
   }
 
+  // Runners
+
+  /** The runner that is there from the start. */
+  get runner(): Runner {
+    return this.#first.runner;
+  }
+
+  /** One more runner on the same store, as if in another process. */
   addRunner(): Runner {
     const { runner } = this.#assemble();
     this.#runners.push(runner);
     return runner;
   }
 
-  get runner(): Runner {
-    return this.#first.runner;
-  }
-
+  /** Ends a runner as if its process had died: what it holds is taken over when its lease has run out. */
   async crashRunner(runner: Runner): Promise<void> {
+    const place = this.#runners.indexOf(runner);
+    if (place < 0) throw new Error("crashRunner: this harness has no such runner any more");
+    this.#runners.splice(place, 1);
     runner.crash();
-    this.#runners.splice(this.#runners.indexOf(runner), 1);
-    await this.#settled();
+    await this.#settled(this.#deadline());
   }
 
+  // Work
+
+  /** One tick of every runner. Resolves when all they claimed is parked, ended or out of budget. */
   async tick(options?: TickOptions): Promise<TickResult> {
-    const results: TickResult[] = [];
-    for (const runner of this.#runners) results.push(await runner.tick(options));
+    this.#needRunner();
+    const results = await Promise.all(this.#runners.map((runner) => runner.tick(options)));
     return {
       processed: results.reduce((sum, { processed }) => sum + processed, 0),
       nextWakeInMs: results.at(-1)?.nextWakeInMs ?? null,
     };
   }
 
-  /** Ticks until nothing is due any more. Time stands still. */
-  async runUntilIdle(): Promise<void> {
-    for (let n = 0; n < MAX_TICKS; n++) {
-      const { processed, nextWakeInMs } = await this.tick();
-      if (processed === 0 && (nextWakeInMs === null || nextWakeInMs > 0)) return;
+  /**
+   * Ticks until nothing is due and nothing runs any more. The clock stands still. Throws if that takes too many
+   * ticks, or too long in real time, and says what is still running.
+   */
+  async runUntilIdle(options: IdleOptions = {}): Promise<void> {
+    await this.#drive(() => Promise.resolve(false), options);
+  }
+
+  /** Ticks until the instance has that status. Throws as soon as nothing is due any more. */
+  async waitForStatus(
+    workflow: WorkflowNameOf<R>,
+    id: string,
+    status: InstanceStatusName,
+    options: WaitOptions = {},
+  ): Promise<InstanceStatus> {
+    const target = { workflow, id };
+    const isReached = async (): Promise<boolean> =>
+      (await this.#observer.status(target))?.status === status;
+    if (!(await this.#drive(isReached, options))) {
+      throw new Error(await this.#observer.notReached(target, `${quote(status)} was not reached`));
     }
-    throw new Error(`runUntilIdle: still busy after ${MAX_TICKS} ticks`);
+    return this.status(workflow, id);
   }
 
-  async status(workflow: string, id: string): Promise<InstanceStatus> {
-    const { entries } = this.#first.instances;
-    const binding = entries.get(workflow)?.binding ?? "";
-    return (await this.#first.workflows[binding as keyof R].get(id)).status();
+  /**
+   * Ticks until the step has that status, by default "completed". Throws as soon as nothing is due any more. With
+   * "running", its body has begun and not ended.
+   */
+  async waitForStep(
+    workflow: WorkflowNameOf<R>,
+    id: string,
+    step: string,
+    status: StepStatus = "completed",
+    options: WaitOptions = {},
+  ): Promise<HistoryStep> {
+    const target = { workflow, id };
+    let found: HistoryStep | undefined;
+    const isReached = async (): Promise<boolean> => {
+      if (status === "running") await this.#noteRunning(target);
+      found = await this.#observer.step(target, step, status);
+      return found !== undefined;
+    };
+    await this.#drive(isReached, options);
+    if (found !== undefined) return found;
+    const missed = `step ${quote(step)} did not become ${quote(status)}`;
+    throw new Error(await this.#observer.notReached(target, missed));
   }
 
-  history(workflow: string, id: string): Promise<History> {
-    return history(this.#first.instances, workflow, id, { pageSize: 100 });
+  // Instances
+
+  async status(workflow: WorkflowNameOf<R>, id: string): Promise<InstanceStatus> {
+    const status = await this.#observer.status({ workflow, id });
+    if (status === null) throw instanceNotFound({ workflow, id });
+    return status;
   }
+
+  /** All pages of it. */
+  history(
+    workflow: WorkflowNameOf<R>,
+    id: string,
+    options: Pick<HistoryOptions, "runNumber"> = {},
+  ): Promise<History> {
+    return this.#observer.history({ workflow, id }, options);
+  }
+
+  async sendEvent(workflow: WorkflowNameOf<R>, id: string, event: SentEvent): Promise<void> {
+    const binding = this.#observer.bindingOf(workflow) as keyof R;
+    const instance = await this.workflows[binding].get(id);
+    await instance.sendEvent(event as Parameters<typeof instance.sendEvent>[0]);
+  }
+
+  /** A run as it is recorded, as JSON: keep it in a file, and `replay` it against changed code. */
+  exportHistory(
+    workflow: WorkflowNameOf<R>,
+    id: string,
+    options: Pick<HistoryOptions, "runNumber"> = {},
+  ): Promise<ExportedHistory> {
+    const { repeatedStepNames = "cached" } = this.#options;
+    const target = { workflow, id };
+    return exportHistory(this.#first.instances, target, { ...options, repeatedStepNames });
+  }
+
+  // Doubles
+
+  /**
+   * Replaces the body of a `do` step, in all workflows: by a value, an error to throw, or a function. A mock with
+   * `times` comes after the ones that were set before it; one without holds when those are used up.
+   */
+  mockStep(name: string, body: (context: StepContext) => unknown, options?: DoubleOptions): void;
+  mockStep(name: string, outcome: unknown, options?: DoubleOptions): void;
+  mockStep(name: string, outcome: unknown, { times }: DoubleOptions = {}): void {
+    this.#doubles.mock(name, outcome, times);
+  }
+
+  /** Attempts of that `do` step fail with `StepTimeoutError`, its `waitForEvent` with `WaitTimeoutError`, both at once. */
+  forceTimeout(name: string, { times }: DoubleOptions = {}): void {
+    this.#doubles.forceTimeout(name, times);
+  }
+
+  /** Sleeps that begin from now on take no time: all, or those of these names. */
+  disableSleeps(names?: readonly string[]): void {
+    this.#doubles.disableSleeps(names);
+  }
+
+  /** Steps that fail from now on are tried again at once: all, or those of these names. */
+  disableRetryDelays(names?: readonly string[]): void {
+    this.#doubles.disableRetryDelays(names);
+  }
+
+  /** Cuts off what still runs, and ends the store's own connections. */
+  async close(): Promise<void> {
+    const runners = this.#runners.splice(0);
+    const stopping = runners.map((runner) => runner.stop(0));
+    await this.#advance(0);
+    // What has not stopped by now waits for a store that does not answer.
+    for (const runner of runners) runner.crash();
+    await Promise.allSettled(stopping);
+    await this.#store.store.close();
+  }
+
+  // Time
 
   async #advance(ms: number): Promise<void> {
     const until = this.#time.now() + ms;
-    await this.#settled();
+    await this.#settled(this.#deadline());
     for (let timer = this.#time.takeNext(until); timer; timer = this.#time.takeNext(until)) {
       timer.callback();
-      await this.#settled();
+      await this.#settled(this.#deadline());
     }
     this.#time.set(until);
-    await this.#settled();
+    await this.#settled(this.#deadline());
+  }
+
+  #deadline(timeoutMs = this.#timeoutMs): number {
+    return realNow() + timeoutMs;
   }
 
   /** All that can happen without waiting has happened. */
-  async #settled(): Promise<void> {
-    for (let quiet = 0; quiet < 5; quiet = this.#store.pending() > 0 ? 0 : quiet + 1) {
-      await new Promise<void>((resolve) => webRuntime.scheduler.macrotask(resolve));
+  async #settled(deadline: number): Promise<void> {
+    for (;;) {
+      for (let n = 0; n < 3; n++) await nextMacrotask();
+      if (this.#macrotasks === 0 && this.#store.pending() === 0) return;
+      if (realNow() > deadline) throw this.#stillBusy();
     }
+  }
+
+  /** Claims and lets run what is due, until `isReached` or idle. Answers which. */
+  async #drive(
+    isReached: () => Promise<boolean>,
+    { maxTicks = MAX_TICKS, timeoutMs = this.#timeoutMs }: IdleOptions,
+  ): Promise<boolean> {
+    const deadline = this.#deadline(timeoutMs);
+    let ticks = 0;
+    let pauseMs = 1;
+    while (!(await isReached())) {
+      this.#needRunner();
+      const started = await Promise.all(this.#runners.map((runner) => runner.start()));
+      const names = this.#running();
+      await this.#settled(deadline);
+      if (started.some(({ count }) => count > 0)) {
+        ticks += 1;
+        if (ticks > maxTicks) throw new Error(`still busy after ${maxTicks} ticks: ${names}`);
+        pauseMs = 1;
+        continue;
+      }
+      if (!this.#runners.some(({ isBusy }) => isBusy)) {
+        const dueInMs = await this.#runners[0]?.nextWakeInMs();
+        if (dueInMs == null || dueInMs > 0) return isReached();
+      }
+      // Somebody else holds it, or the code awaits the outside world.
+      if (realNow() > deadline) throw this.#stillBusy();
+      await webRuntime.scheduler.sleep(pauseMs);
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+    return true;
+  }
+
+  #needRunner(): void {
+    if (this.#runners.length === 0) throw new Error("no runner is left: call addRunner() first");
+  }
+
+  #stillBusy(): Error {
+    return new Error(
+      `still busy, and real time is up: ${this.#running()}. ` +
+        `If it waits for a timeout of a step, move the clock`,
+    );
+  }
+
+  /** What runs, for people. */
+  #running(): string {
+    const runs = this.#runners.flatMap((runner) => runner.runs);
+    const lines = runs.slice(0, 5).map(({ workflow, id, runningSteps }) => {
+      const steps = runningSteps.map((name) => `step ${quote(name)}`).join(", ");
+      const what = steps === "" ? "awaits something that is not a running step" : `runs ${steps}`;
+      return `instance ${quote(id)} of workflow ${quote(workflow)} ${what}`;
+    });
+    if (runs.length > lines.length) lines.push(`and ${runs.length - lines.length} more`);
+    return lines.join("; ") || "nothing runs here";
+  }
+
+  /** Rows for the bodies that run, as a heartbeat would write them after a while. */
+  async #noteRunning({ workflow, id }: Target): Promise<void> {
+    for (const run of this.#runners.flatMap((runner) => runner.runs)) {
+      if (run.workflow === workflow && run.id === id) run.noteRunning(0);
+    }
+    await this.#settled(this.#deadline());
   }
 }
 
-export type HarnessClock = {
-  now(): number;
-  advance(by: WorkflowDuration): Promise<void>;
-};
+// The real time, as far as a harness needs it.
 
-type WatchedStore<Tx> = { readonly store: Store<Tx>; pending(): number };
+function realNow(): number {
+  return webRuntime.clock.now();
+}
 
-/** Counts calls that are not answered yet. */
-function watched<Tx>(store: Store<Tx>): WatchedStore<Tx> {
-  let pending = 0;
-  const proxy = new Proxy(store, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== "function") return member;
-      return async (...args: unknown[]): Promise<unknown> => {
-        pending += 1;
-        try {
-          return await member.apply(target, args);
-        } finally {
-          pending -= 1;
-        }
-      };
-    },
-  });
-  return { store: proxy, pending: () => pending };
+function nextMacrotask(): Promise<void> {
+  return new Promise((resolve) => webRuntime.scheduler.macrotask(resolve));
 }

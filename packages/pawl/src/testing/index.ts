@@ -1,3 +1,22 @@
+export { createHarness, type HarnessOptions } from "./create-harness.js";
+export type {
+  DoubleOptions,
+  Harness,
+  HarnessClock,
+  IdleOptions,
+  WaitOptions,
+  WorkflowNameOf,
+} from "./harness.js";
+export type { ExportedHistory } from "./export-history.js";
+export {
+  DivergenceError,
+  replay,
+  type ReplayedStep,
+  type ReplayOptions,
+  type ReplayResult,
+} from "./replay.js";
+export { VirtualTime } from "./virtual-time.js";
+
 export { ManualClock } from "./clock.js";
 export { storeConformance } from "./conformance/index.js";
 export type {

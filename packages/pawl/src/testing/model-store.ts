@@ -415,7 +415,7 @@ export class ModelStore implements Store<object> {
       runNumber: run.runNumber,
       claimNumber,
       resuming: true,
-      takenOver: false,
+      takenOver: run.takeovers > 0 && run.partNumber === 0,
       takeovers: run.takeovers,
       eventCount: run.events.length,
       historyBytes: run.historyBytes,

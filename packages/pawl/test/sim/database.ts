@@ -27,7 +27,17 @@ async function open(): Promise<NonNullable<typeof shared>> {
   const clock = new ManualClock(START_MS);
   const store = sqliteStore(db, { clock });
   await store.migrate();
-  const tables = ["instance", "past_run", "ticket", "step", "attempt", "event", "inbox", "outbox", "runner"];
+  const tables = [
+    "instance",
+    "past_run",
+    "ticket",
+    "step",
+    "attempt",
+    "event",
+    "inbox",
+    "outbox",
+    "runner",
+  ];
   const clear = tables.map((table) => db.prepare(`DELETE FROM pawl_${table}`));
   const all = <Row>(sql: string): (() => Row[]) => {
     const statement = db.prepare(sql);

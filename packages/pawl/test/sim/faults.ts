@@ -67,7 +67,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
             world.after(back, () => process.enter(() => resolve(answer)));
           },
           (error: unknown) => {
-            world.after(back, () => process.enter(() => reject(error as Error)));
+            world.after(back, () => process.enter(() => reject(error)));
           },
         );
       });
@@ -84,4 +84,3 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
 function away(): WorkflowError {
   return new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away");
 }
-

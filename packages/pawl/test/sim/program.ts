@@ -85,7 +85,7 @@ export async function execute(node: Node, step: WorkflowStep, outside: Outside):
       }
     case "aside":
       await outside.sleep(node.ms);
-      for (let n = 0; n < node.depth; n++) await null;
+      for (let n = 0; n < node.depth; n++) await Promise.resolve();
       return run(node.item);
     case "stray":
       void outside.sleep(node.ms).then(() => run(node.item).catch(() => {}));

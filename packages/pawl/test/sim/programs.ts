@@ -35,7 +35,10 @@ export const smallPrograms: Readonly<Record<string, Node>> = {
   "a child": seq(step("a", { child: true, limit: null }), step("b")),
   "a step in a step": seq(step("a", { nested: step("b", { limit: null }) }), step("c")),
   "a stray step": seq({ kind: "stray", ms: 50, item: step("a") }, sleep("nap", 300), step("b")),
-  "a race against the world": seq({ kind: "hurry", ms: 30, item: step("a", { takesMs: 200 }) }, step("b")),
+  "a race against the world": seq(
+    { kind: "hurry", ms: 30, item: step("a", { takesMs: 200 }) },
+    step("b"),
+  ),
   "all settled": seq({
     kind: "settled",
     items: [step("a", { failures: 5 }), wait("red", "red", 1_000), step("b")],

@@ -40,7 +40,8 @@ async function randomClient(client: Client, dice: Dice, untilMs: number): Promis
     await client.world.sleep(dice.upTo(Math.ceil(untilMs / 8)));
     const id = dice.pick(client.ids);
     const act = dice.upTo(9);
-    if (act < 5) await client.send(id, dice.pick(eventTypes));
+    if (act < 4) await client.send(id, dice.pick(eventTypes));
+    else if (act === 4) await client.sendAtDeadline();
     else if (act === 5) await client.control(id, "pause");
     else if (act === 6) await client.control(id, "resume");
     else if (act === 7) client.stopARunner();

@@ -5,7 +5,7 @@ import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type Runner } from "../../src/runner/runner.js";
-import type { Part, PartAnswer } from "../../src/store/store.js";
+import type { ClaimAnswer, Claimed, Part, PartAnswer } from "../../src/store/store.js";
 import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
@@ -38,7 +38,14 @@ export type Report = {
 };
 
 /** After these the database is as it was before. */
-const READS: ReadonlySet<Verb> = new Set(["nextDueInMs", "get", "load", "adopt", "heartbeat", "poll"]);
+const READS: ReadonlySet<Verb> = new Set([
+  "nextDueInMs",
+  "get",
+  "load",
+  "adopt",
+  "heartbeat",
+  "poll",
+]);
 const LEASE_MS = 1_000;
 const END_MS = 10 * 60_000;
 
@@ -65,6 +72,8 @@ export interface Client {
   readonly world: World;
   readonly ids: readonly string[];
   send(id: string, type: string): Promise<void>;
+  /** An event for a wait, about when that ends. */
+  sendAtDeadline(): Promise<void>;
   control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
   /** A runner stops properly; another takes its place. */
   stopARunner(): void;
@@ -82,7 +91,7 @@ class Simulation implements FaultPlan {
   readonly #runners = new Map<Process, Runner>();
   readonly #created = new Set<string>();
   #calls = 0;
-  #crashes = 0;
+  #mostTakeovers = 0;
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
@@ -95,7 +104,7 @@ class Simulation implements FaultPlan {
   }
 
   get #snapshot(): () => Snapshot {
-    return this.#database.snapshot;
+    return () => this.#database.snapshot();
   }
 
   note(line: string): void {
@@ -131,16 +140,29 @@ class Simulation implements FaultPlan {
     const alive = end.instances.filter(({ status }) => status === "live");
     if (alive.length > 0 || !clientIsDone) {
       const stuck = JSON.stringify(end.tickets);
-      throw new Violation(`not over after ${END_MS} ms: ${alive.map(({ id }) => id)} ${stuck}`);
+      throw new Violation(`not over after ${END_MS} ms: ${alive.map(({ id }) => id).join()} ${stuck}`);
     }
     for (const id of this.#created) {
       const rows = end.instances.filter((row) => row.id === id);
-      if (rows.length !== 1) throw new Violation(`${id} was created, and exists ${rows.length} times`);
+      if (rows.length !== 1)
+        throw new Violation(`${id} was created, and exists ${rows.length} times`);
     }
     this.#checker.end(end);
     const outcomes = this.#checkOutcomes(end);
+    this.#countCloseCalls(end);
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
     return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
+  }
+
+  #countCloseCalls({ steps, events }: Snapshot): void {
+    for (const { iid, run_no, consumed_by, created_at } of events) {
+      const step = steps.find(
+        (row) => row.iid === iid && row.run_no === run_no && row.ord === consumed_by,
+      );
+      if (step?.wake_at != null && step.wake_at - created_at <= 1) {
+        this.count("event beats timeout by one tick");
+      }
+    }
   }
 
   #checkOutcomes({ instances }: Snapshot): string[] {
@@ -148,10 +170,13 @@ class Simulation implements FaultPlan {
       const [, n] = /^p(\d+)$/.exec(id) ?? [];
       const program = this.#scenario.programs[Number(n)];
       const ending =
-        status === "errored" ? `error ${messageOf(decodeError(error ?? "null"))}` : `${status} ${output}`;
+        status === "errored"
+          ? `error ${messageOf(decodeError(error ?? "null"))}`
+          : `${status} ${output}`;
+      if (ending.includes("hurried")) this.count("race decided by a non-step await");
       if (program === undefined || status === "terminated") return `${id} ${ending}`;
       const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
-      if (expected === null || (ending === "error RunCrashedError" && this.#crashes >= 5)) {
+      if (expected === null || (ending === "error RunCrashedError" && this.#mostTakeovers >= 5)) {
         return `${id} ${ending}`;
       }
       const isExpected =
@@ -228,7 +253,6 @@ class Simulation implements FaultPlan {
     if (runner === undefined || !proc.isAlive) return;
     this.note(`${proc.name} crashes`);
     this.count("crash");
-    this.#crashes += 1;
     proc.isAlive = false;
     runner.crash();
     this.#runners.delete(proc);
@@ -255,15 +279,15 @@ class Simulation implements FaultPlan {
   // The workflow
 
   #workflow(proc: Process) {
-    const simulation = this;
+    const programOf = (n: number): Node => this.#scenario.programs[n] ?? childProgram;
+    const body = this.#body.bind(this);
     return class Program extends WorkflowEntrypoint<unknown, { n: number }> {
       async run(event: WorkflowEvent<{ n: number }>, step: WorkflowStep): Promise<unknown> {
         const { n } = event.payload;
         const run = `${event.instanceId}#${event.runNumber}`;
-        const program = simulation.#scenario.programs[n] ?? childProgram;
-        return execute(program, step, {
+        return execute(programOf(n), step, {
           sleep: (ms) => proc.runtime.scheduler.sleep(ms),
-          body: (node, context, first) => simulation.#body(proc, run, node, context, first),
+          body: (node, context, first) => body(proc, run, node, context, first),
           child: async (name) => {
             const id = `${name}-of-${event.instanceId}-${event.runNumber}`;
             const child = await this.workflows["PROGRAM"]?.create({ id, params: { n: -1 } });
@@ -287,7 +311,11 @@ class Simulation implements FaultPlan {
     const [id = "", runNumber = ""] = run.split("#");
     this.note(`${proc.name} enters ${run} ${node.name} ${attempt}`);
     const entry = this.#ledger.enter({
-      ...{ run, step: node.name, attempt, maxAttempts, process: proc.name },
+      run,
+      step: node.name,
+      attempt,
+      maxAttempts,
+      process: proc.name,
       enteredAt: world.now,
     });
     this.#guard(() => {
@@ -295,7 +323,7 @@ class Simulation implements FaultPlan {
       this.#checker.entered(iid, Number(runNumber), node.name);
     });
     context.signal.addEventListener("abort", () => {
-      const reason = String((context.signal.reason as Error).message);
+      const reason = (context.signal.reason as Error).message;
       if (entry.token !== null || entry.failedAt !== null) return;
       if (reason === "the runner is stopping") {
         entry.wasGivenBack = true;
@@ -350,15 +378,40 @@ class Simulation implements FaultPlan {
     if (verb === "commit") this.#noteParts(proc, args[0] as Part[], answer as PartAnswer[], fault);
     else if (verb !== "nextDueInMs") this.note(`${proc.name} ${verb} ${brief(answer)}`);
     if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
-    if (verb === "adopt" && (answer as unknown[]).length > 0) this.count("claim adopted");
-    if (verb === "claim") this.#noteClaim(answer as { claimed?: { takenOver: boolean }[] }, fault);
+    if (verb === "adopt") {
+      const claimed = answer as Claimed[];
+      if (claimed.length > 0) this.count("claim adopted");
+      this.#noteClaimed(claimed, null);
+    }
+    if (verb === "claim") {
+      const claim = answer as ClaimAnswer;
+      this.#noteClaimed(claim.kind === "ok" ? claim.claimed : [], fault);
+    }
     if (!READS.has(verb)) this.#guard(() => this.#checker.state(this.#snapshot()));
   }
 
-  #noteClaim(answer: { claimed?: { takenOver: boolean }[] }, fault: Fault | null): void {
-    const claimed = answer.claimed ?? [];
-    if (claimed.some(({ takenOver }) => takenOver)) this.count("takeover");
+  #noteClaimed(claimed: readonly Claimed[], fault: Fault | null): void {
+    for (const { takeovers } of claimed) {
+      this.#mostTakeovers = Math.max(this.#mostTakeovers, takeovers);
+    }
+    for (const { id, runNumber, takenOver } of claimed) {
+      if (!takenOver) continue;
+      this.count("takeover");
+      if (this.#hasOpenBody(`${id}#${runNumber}`)) this.count("takeover during a body");
+    }
     if (claimed.length > 0 && fault === "replyLost") this.count("claim whose reply was lost");
+  }
+
+  /** In a process that is alive: it will come back, and find that it is not wanted any more. */
+  #hasOpenBody(run: string): boolean {
+    const alive = new Set([...this.#runners.keys()].map(({ name }) => name));
+    return this.#ledger.entries.some(
+      (entry) =>
+        entry.run === run &&
+        entry.token === null &&
+        entry.failedAt === null &&
+        alive.has(entry.process),
+    );
   }
 
   #noteParts(
@@ -416,6 +469,17 @@ class Simulation implements FaultPlan {
       send: async (id, type) => {
         const sent = await answered(async () => (await handle(id)).sendEvent({ type }));
         this.note(`client sends ${type} to ${id}: ${sent}`);
+      },
+      sendAtDeadline: async () => {
+        const { steps, instances } = this.#snapshot();
+        const wait = steps.find(({ wait_key, seq }) => wait_key !== null && seq === null);
+        const row = instances.find(({ iid }) => iid === wait?.iid);
+        if (wait === undefined || row === undefined) return;
+        // A request takes up to three ms; the first one looks the instance up.
+        await world.sleep((wait.wake_at ?? 0) - world.now - world.dice.between(3, 6));
+        const type = wait.wait_key ?? "";
+        const sent = await answered(async () => (await handle(row.id)).sendEvent({ type }));
+        this.note(`client sends ${type} to ${row.id} at its deadline: ${sent}`);
       },
       control: async (id, verb) => {
         const done = await answered(async () => (await handle(id))[verb]());

@@ -6,16 +6,20 @@ import { simulate } from "./simulate.js";
 
 describe("one fault at every call to the store", () => {
   for (const [name, program] of Object.entries(smallPrograms)) {
-    test(name, async () => {
-      const { calls } = await simulate(sweepScenario(program, 0, null));
-      expect(calls).toBeGreaterThan(5);
-      for (let at = 1; at <= calls; at++) {
-        for (const fault of faults) {
-          await simulate(sweepScenario(program, at, fault)).catch((error: Error) => {
-            throw new Error(`${fault} at call ${at}: ${error.message}`);
-          });
+    test(
+      name,
+      async () => {
+        const { calls } = await simulate(sweepScenario(program, 0, null));
+        expect(calls).toBeGreaterThan(5);
+        for (let at = 1; at <= calls; at++) {
+          for (const fault of faults) {
+            await simulate(sweepScenario(program, at, fault)).catch((error: Error) => {
+              throw new Error(`${fault} at call ${at}: ${error.message}`);
+            });
+          }
         }
-      }
-    }, 120_000);
+      },
+      120_000,
+    );
   }
 });

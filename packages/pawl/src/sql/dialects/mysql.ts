@@ -140,6 +140,7 @@ const socketCodes = new Set([
   "ETIMEDOUT",
   "ENOTFOUND",
   "EHOSTUNREACH",
+  "ENETUNREACH",
   "EAI_AGAIN",
 ]);
 
@@ -151,10 +152,19 @@ function classify(error: unknown): ErrorCategory {
   switch ("errno" in error ? error.errno : undefined) {
     case 1020: // record has changed since last read (MariaDB snapshot isolation)
     case 1213: // deadlock
+    case 1021: // no disk
+    case 1041: // no memory
+    case 1114: // table full: no disk
+    case 1317: // interrupted: by a person
+    case 1969: // a timeout of the user's (MariaDB)
+    case 3024: // the same (MySQL)
       return "transient";
     case 1205: // lock wait timeout
       return "locked";
     case 1040: // too many connections
+    case 1203: // too many connections of this user
+    case 1226: // the same
+    case 1047: // a Galera node that is not ready
     case 1053: // server shutdown in progress
     case 1290: // read only: what was the primary is a replica now
     case 1836: // the same

@@ -107,6 +107,7 @@ const socketCodes = new Set([
   "ETIMEDOUT",
   "ENOTFOUND",
   "EHOSTUNREACH",
+  "ENETUNREACH",
   "EAI_AGAIN",
   "ENOENT",
 ]);
@@ -127,12 +128,12 @@ function classify(error: unknown): ErrorCategory {
   switch (code) {
     case "40001": // serialization_failure
     case "40P01": // deadlock_detected
+    case "57014": // query_canceled: by a person, or a timeout of the role's
       return "transient";
     case "55P03": // lock_not_available
       return "locked";
-    case "57P01": // admin_shutdown
-    case "57P02": // crash_shutdown
-    case "57P03": // cannot_connect_now
+    case "25P03": // idle_in_transaction_session_timeout
+    case "25P04": // transaction_timeout
     case "53300": // too_many_connections
     case "25006": // read_only_sql_transaction: what was the primary is a replica now
       return "disconnected";
@@ -143,7 +144,9 @@ function classify(error: unknown): ErrorCategory {
     case "3F000": // invalid_schema_name
       return "unmigrated";
   }
-  if (code.startsWith("08")) return "disconnected";
+  // Connections; shutdowns and the like; the system under the server.
+  if (/^(08|57P|58)/.test(code)) return "disconnected";
+  if (code.startsWith("53")) return "transient"; // no disk, no memory
   if (code.startsWith("22") || code === "54000") return "data";
   return "other";
 }

@@ -86,7 +86,9 @@ function literal(value: number | string): string {
 const ERROR = 1;
 const BUSY = 5;
 const LOCKED = 6;
+const NOMEM = 7;
 const IOERR = 10;
+const FULL = 13;
 const CANTOPEN = 14;
 const PROTOCOL = 15;
 const TOOBIG = 18;
@@ -96,10 +98,10 @@ const CONSTRAINT_UNIQUE = 2067;
 const codesByName: Readonly<Record<string, number>> = {
   SQLITE_ERROR: ERROR,
   SQLITE_BUSY: BUSY,
-  SQLITE_BUSY_RECOVERY: BUSY,
-  SQLITE_BUSY_SNAPSHOT: BUSY,
   SQLITE_LOCKED: LOCKED,
+  SQLITE_NOMEM: NOMEM,
   SQLITE_IOERR: IOERR,
+  SQLITE_FULL: FULL,
   SQLITE_CANTOPEN: CANTOPEN,
   SQLITE_PROTOCOL: PROTOCOL,
   SQLITE_TOOBIG: TOOBIG,
@@ -115,8 +117,9 @@ function codeOf(error: unknown): number | undefined {
     return error.sqliteExtendedErrCode;
   }
   if ("rawCode" in error && typeof error.rawCode === "number") return error.rawCode;
-  if ("code" in error && typeof error.code === "string") return codesByName[error.code];
-  return undefined;
+  if (!("code" in error) || typeof error.code !== "string") return undefined;
+  const [, primary = ""] = /^(SQLITE_[A-Z]+)/.exec(error.code) ?? []; // of SQLITE_IOERR_WRITE and the like
+  return codesByName[error.code] ?? codesByName[primary];
 }
 
 function classify(error: unknown): ErrorCategory {
@@ -127,6 +130,8 @@ function classify(error: unknown): ErrorCategory {
     case BUSY:
     case LOCKED:
     case PROTOCOL:
+    case NOMEM:
+    case FULL:
       return "transient";
     case IOERR:
     case CANTOPEN:

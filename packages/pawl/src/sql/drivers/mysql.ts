@@ -16,6 +16,7 @@ export interface MysqlTransaction {
 }
 
 interface MysqlQueryable {
+  escape(value: unknown): string;
   query(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
   execute(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
 }
@@ -50,10 +51,14 @@ const session = [
   "SET SESSION innodb_lock_wait_timeout = 1",
   "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
   "SET NAMES utf8mb4",
-  "SET SESSION autocommit = 1",
+  "SET SESSION autocommit = 0",
 ];
 
-type MysqlConnection = Connection & { readonly connection: MysqlQueryable };
+type MysqlConnection = Connection & {
+  readonly connection: MysqlQueryable;
+  /** While off, a transaction begins by itself: a commit of steps saves the round trip of its BEGIN. */
+  autocommit: boolean;
+};
 
 /** The engine takes a few connections out of the user's pool and keeps them; they never go back with its settings. */
 export function mysqlDriver(
@@ -69,9 +74,11 @@ export function mysqlDriver(
     run: (lane, transaction, script) =>
       lanes.use(lane, async (held) => {
         try {
-          return transaction
-            ? await inTransaction(held, script(), isDisconnect)
-            : await drive(held.connection, script());
+          // The engine's few reads between its transactions end with a COMMIT; requests may be reads in a row.
+          await autocommit(held, !transaction && lane === "request");
+          return held.autocommit
+            ? await drive(held.connection, script())
+            : await inTransaction(held, script(), isDisconnect);
         } catch (error) {
           if (isDisconnect(error)) held.broken = true;
           throw error;
@@ -106,9 +113,11 @@ async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlCo
   const connection = (await pool.getConnection()) as MysqlPoolConnection;
   const held: MysqlConnection = {
     connection: {
+      escape: (value) => connection.escape(value),
       query: (options) => connection.query({ timeout, ...options }),
       execute: (options) => connection.execute({ timeout, ...options }),
     },
+    autocommit: false,
     broken: false,
     close: () => connection.destroy(),
   };
@@ -122,6 +131,12 @@ async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlCo
     throw error;
   }
   return held;
+}
+
+async function autocommit(held: MysqlConnection, wanted: boolean): Promise<void> {
+  if (held.autocommit === wanted) return;
+  await held.connection.query({ sql: `SET SESSION autocommit = ${wanted ? 1 : 0}` });
+  held.autocommit = wanted;
 }
 
 async function drive<T>(connection: MysqlQueryable, script: Script<T>): Promise<T> {
@@ -139,26 +154,38 @@ async function drive<T>(connection: MysqlQueryable, script: Script<T>): Promise<
   return step.value;
 }
 
-async function execute(
-  connection: MysqlQueryable,
-  { statement, executions }: Call,
-): Promise<Row[]> {
-  const [values = []] = executions;
-  // Migrations lock tables and names, which the prepared protocol does not take.
-  const [rows] =
-    statement.name === null && values.length === 0
-      ? await connection.query({ ...plainRows, sql: statement.text, timeout: 0 })
-      : await connection.execute({ ...plainRows, sql: statement.text, values });
+async function execute(connection: MysqlQueryable, call: Call): Promise<Row[]> {
+  const [rows] = await send(connection, call);
   return Array.isArray(rows) ? rows.map(decoded) : [];
 }
 
-/** Every VARBINARY of ours holds UTF-8; the driver hands it out as bytes. */
-function decoded(row: Row): Row {
-  const plain: Record<string, unknown> = {};
-  for (const [column, value] of Object.entries(row)) {
-    plain[column] = value instanceof Uint8Array ? utf8.decode(value) : value;
+function send(
+  connection: MysqlQueryable,
+  { statement: { name, text }, executions: [values = []], list }: Call,
+): Promise<[unknown, ...unknown[]]> {
+  if (list !== undefined) {
+    // Not as `values`: a pool can have its own way to put them into a text.
+    const escaped = [...values, list].map((value) => connection.escape(value));
+    const sql = text.split("?").reduce((head, tail, n) => head + escaped[n - 1] + tail);
+    return connection.query({ ...plainRows, sql }).catch((error: unknown) => {
+      // The driver puts the text into its errors, and errors into logs: not with users' data in it.
+      if (error instanceof Error && "sql" in error) error.sql = text;
+      throw error;
+    });
   }
-  return plain;
+  // Migrations lock tables and names, which the prepared protocol does not take.
+  return name === null && values.length === 0
+    ? connection.query({ ...plainRows, sql: text, timeout: 0 })
+    : connection.execute({ ...plainRows, sql: text, values });
+}
+
+/** Every VARBINARY of ours holds UTF-8; the driver hands it out as bytes. */
+function decoded(row: Record<string, unknown>): Row {
+  for (const column in row) {
+    const value = row[column];
+    if (value instanceof Uint8Array) row[column] = utf8.decode(value);
+  }
+  return row;
 }
 
 declare class TextDecoder {
@@ -173,7 +200,6 @@ async function inTransaction<T>(
   isDisconnect: (error: unknown) => boolean,
 ): Promise<T> {
   const { connection } = held;
-  await connection.query({ sql: "START TRANSACTION" });
   try {
     const result = await drive(connection, script);
     await connection.query({ sql: "COMMIT" });

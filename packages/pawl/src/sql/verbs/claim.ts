@@ -3,8 +3,8 @@ import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 
 /** In the order of their claim. The last two are also the ticket's class. */
-const ORPHANED = -1;
-const RESUMING = 0;
+export const ORPHANED = -1;
+export const RESUMING = 0;
 const NEW = 1;
 
 /**

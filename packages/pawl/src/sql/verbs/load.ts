@@ -2,7 +2,7 @@ import type { EventRecord, StepRecord } from "../../store/records.js";
 import type { Claimed, LoadedRun, LoadRequest } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
-import { toClaimed } from "./claim.js";
+import { ORPHANED, RESUMING, toClaimed } from "./claim.js";
 import { toEvent } from "./event-rows.js";
 
 /** How much history one statement may bring; a bigger one loads alone, in pages. */
@@ -181,11 +181,15 @@ export function toStep(row: Row): StepRecord {
 
 export type Adopt = Verb<[runner: string, iids: readonly string[]], Claimed[]>;
 
-/** A claim whose reply was lost has not run anything: its runs have a history if their class says so. */
+/**
+ * A claim whose reply was lost has not run anything. Takeovers that no part has spoken of since are this claim's: what
+ * the dead owner left is still to be charged.
+ */
 export function adoptVerb(sql: Sql): Adopt {
   const read = sql.prepare(
     "adopt",
-    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, t.class AS precedence,
+    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes,
+       CASE WHEN t.takeovers > 0 AND t.part_no = 0 THEN ${ORPHANED} ELSE ${RESUMING} END AS precedence,
        i.workflow, i.id, i.created_at, i.params, :now AS now
      FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
        ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid

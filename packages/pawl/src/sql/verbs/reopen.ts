@@ -1,7 +1,7 @@
 import type { Claimed, ReopenRequest } from "../../store/store.js";
 import { int, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
-import { leased, toClaimed } from "./claim.js";
+import { leased, RESUMING, toClaimed } from "./claim.js";
 
 export type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
 
@@ -34,7 +34,7 @@ export function reopenVerb(sql: Sql): Reopen {
   );
   const read = sql.prepare(
     "reopen.read",
-    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, t.class AS precedence,
+    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, ${RESUMING} AS precedence,
        i.workflow, i.id, i.created_at, NULL AS params
      FROM ${parked} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = p.tid
        ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid`,

@@ -2,7 +2,10 @@ import type { HeartbeatAnswer, OwnedTicket } from "../../store/store.js";
 import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 
-/** A dead runner's row is kept this long, so that a claim of its own still in flight finds it dead. */
+/**
+ * A dead runner's row is kept this long after its death: a claim of its own may be in flight, and what that takes must
+ * be found under a dead owner.
+ */
 const DEAD_KEPT_MS = 10 * 60_000;
 
 export type Runners = {
@@ -32,7 +35,7 @@ export function runnerVerbs(sql: Sql): Runners {
       alias: "r",
       rows: sql.rows("dead", "d", { id: "key" }),
       on: "r.id = d.id",
-      set: { dead: "1" },
+      set: { dead: "1", lease_until: ":now" },
     }),
   );
   const forget = sql.prepare(
@@ -40,7 +43,10 @@ export function runnerVerbs(sql: Sql): Runners {
     `DELETE FROM ${runner} WHERE dead = 1 AND lease_until < :now - ${DEAD_KEPT_MS}
        AND NOT EXISTS (SELECT 1 FROM ${ticket} AS t WHERE t.owner = ${runner}.id)`,
   );
-  const retire = sql.prepare("runner.retire", `UPDATE ${runner} SET dead = 1 WHERE id = :runner`);
+  const retire = sql.prepare(
+    "runner.retire",
+    `UPDATE ${runner} SET dead = 1, lease_until = :now WHERE id = :runner AND dead = 0`,
+  );
   return {
     register: {
       transaction: false,

@@ -387,6 +387,23 @@ export const claimCases: readonly ConformanceCase[] = [
     equal((await commitOk(store, aPart(adopted))).state, "leased", "a commit");
   }),
 
+  stillTime(
+    "a takeover whose reply was lost is adopted as one, until it is charged",
+    async (world) => {
+      const { store } = world;
+      const run = await takeOver(world, await leased(store));
+      const adopted = only(await store.adopt(run.runner, [run.iid]), "adopted");
+      matches(
+        adopted,
+        { takenOver: true, takeovers: 1, resuming: true, claimNumber: 2 },
+        "adopted",
+      );
+      await commitOk(store, aPart(adopted, { takeovers: 1, steps: [aStep(1)] }));
+      const again = only(await store.adopt(run.runner, [run.iid]), "adopted again");
+      matches(again, { takenOver: false, takeovers: 1 }, "adopted after the charge");
+    },
+  ),
+
   stillTime("a runner adopts only what it owns", async ({ store, clock }) => {
     const [mine, theirs] = [await leased(store), await leased(store)];
     const parked = await waiting(store, { runner: mine.runner, wake: { inMs: 1_000 } });

@@ -192,12 +192,17 @@ export const resendCases: readonly ConformanceCase[] = [
         const refused = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 9_000 }) });
         await commitOk(store, refused);
         if (later === "park") await send(store, run);
-        const nexts: Record<string, Next> = {
+        const laterNexts: Record<string, Next> = {
           part: { kind: "continue" },
           watch: watch(["more"], { inMs: 100 }),
           park: parkFor(["more"]),
         };
-        const second = { partNumber: 2, seenEvents: 1, steps: [aStep(2)], next: nexts[later]! };
+        const second = {
+          partNumber: 2,
+          seenEvents: 1,
+          steps: [aStep(2)],
+          next: laterNexts[later]!,
+        };
         equal((await commitOk(store, aPart(run, second))).state, "leased", "the second part");
         await store.pause(targetOf(run));
         const observe = async () => [

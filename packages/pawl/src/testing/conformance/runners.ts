@@ -82,6 +82,23 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal((await claim(store, await aRunner(store))).length, 1, "claimed by another");
   }),
 
+  ...["dead", "retired"].map((how) =>
+    stillTime(
+      `a runner that is ${how} long after its lease ran out is remembered`,
+      async (world) => {
+        const { store, clock } = world;
+        const runner = await aRunner(store);
+        clock.advance(24 * 3_600_000);
+        if (how === "retired") await store.retire(runner);
+        equal(await store.declareDead(), how === "dead" ? [runner] : [], "declared dead");
+        clock.advance(9 * 60_000);
+        await store.declareDead();
+        await store.register(runner, leaseMs);
+        equal(await store.heartbeat(runner, leaseMs), { kind: "dead" }, "the answer");
+      },
+    ),
+  ),
+
   stillTime("a heartbeat of a runner that never registered answers dead", async ({ store }) => {
     equal(await store.heartbeat("never registered", leaseMs), { kind: "dead" }, "the answer");
   }),

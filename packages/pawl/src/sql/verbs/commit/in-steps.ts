@@ -4,7 +4,7 @@ import type { Row, RowValues, Script } from "../../statement.js";
 import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../event-rows.js";
 import { answer, type MissingParts } from "./answer.js";
-import { bulkInsert, byKeyLists } from "./bulk-insert.js";
+import { bulkInsert, byKeys } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
 import { columns, rowsOf, stepRows, type CommitRows } from "./rows.js";
@@ -186,7 +186,7 @@ export function inSteps(
 type LockPlain = (parts: readonly Part[]) => Script<number | null>;
 
 function plainLocker(sql: Sql): LockPlain {
-  return sql.dialect.name === "mysql" ? lockByKeyLists(sql) : countInOneStatement(sql);
+  return sql.dialect.name === "mysql" ? lockByKeys(sql) : countInOneStatement(sql);
 }
 
 function countInOneStatement(sql: Sql): LockPlain {
@@ -202,12 +202,12 @@ function countInOneStatement(sql: Sql): LockPlain {
   };
 }
 
-function lockByKeyLists(sql: Sql): LockPlain {
-  const lock = byKeyLists(
+function lockByKeys(sql: Sql): LockPlain {
+  const lock = byKeys(
     sql,
     "commit.plain",
-    `SELECT t.tid, t.claim_no, t.state, t.pause_requested, t.event_count, :now AS now
-     FROM ${sql.table("ticket")} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?keys) ${sql.dialect.lockSkipping}`,
+    `SELECT t.tid, t.claim_no, CASE WHEN t.state = 'leased' AND t.pause_requested = 0 THEN t.event_count END AS events, :now AS now
+     FROM ${sql.table("ticket")} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?) ${sql.dialect.lockSkipping}`,
   );
   return function* (parts) {
     const rows = yield* lock(parts.map(({ iid }) => iid));
@@ -218,13 +218,9 @@ function lockByKeyLists(sql: Sql): LockPlain {
 }
 
 function isPlain(part: Part, ticket: Row | undefined): boolean {
-  return (
-    ticket !== undefined &&
-    int(ticket, "claim_no") === part.claimNumber &&
-    text(ticket, "state") === "leased" &&
-    int(ticket, "pause_requested") === 0 &&
-    int(ticket, "event_count") <= part.seenEvents
-  );
+  if (ticket === undefined || int(ticket, "claim_no") !== part.claimNumber) return false;
+  const events = intOrNull(ticket, "events");
+  return events !== null && events <= part.seenEvents;
 }
 
 function stepInserter(sql: Sql): (parts: readonly Part[], at: number) => Script<void> {

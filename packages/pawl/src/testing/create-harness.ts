@@ -1,0 +1,58 @@
+import type { WorkflowsOptions } from "../authoring/options.js";
+import type { Registry } from "../authoring/registry.js";
+import { ValidationError } from "../model/errors.js";
+import { sqliteStore, type SqliteHandle } from "../sqlite.js";
+import type { Store } from "../store/store.js";
+import { Harness, type HarnessParts } from "./harness.js";
+import { openMemorySqlite } from "./memory-sqlite.js";
+import { VirtualTime } from "./virtual-time.js";
+
+/** What `createWorkflows` takes, and how to test it. */
+export type HarnessOptions<R extends Registry, Tx = SqliteHandle> = WorkflowsOptions<R, Tx> &
+  Pick<HarnessParts<R, Tx>, "runner" | "timeoutMs"> & {
+    /**
+     * Makes the store on the harness's clock, or is one that was made on the `clock` given beside it. Without, it
+     * is a SQLite database in memory.
+     */
+    readonly store?:
+      | Store<Tx>
+      | ((clock: VirtualTime) => Store<Tx> | Promise<Store<Tx>>)
+      | undefined;
+    readonly clock?: VirtualTime | undefined;
+  };
+
+/**
+ * Workflows under test: a real store and real runners, and a clock that moves only when told, so that a day of
+ * sleep takes milliseconds.
+ */
+export async function createHarness<const R extends Registry, Tx = SqliteHandle>(
+  options: HarnessOptions<R, Tx>,
+): Promise<Harness<R, Tx>> {
+  const { store: given, clock = new VirtualTime() } = options;
+  if (typeof given === "object" && options.clock === undefined) {
+    throw new ValidationError("a store goes by its own clock: give a function (clock) => store");
+  }
+  const store = await (given === undefined
+    ? // Nobody can have asked for another kind of transaction.
+      (memoryStore(clock) as Promise<Store> as Promise<Store<Tx>>)
+    : typeof given === "function"
+      ? given(clock)
+      : given);
+  await store.migrate();
+  if ((await store.now()) !== clock.now()) {
+    throw new ValidationError(
+      "the store does not go by the harness's clock: make it with { clock }",
+    );
+  }
+  return new Harness<R, Tx>({ ...options, store, clock });
+}
+
+async function memoryStore(clock: VirtualTime): Promise<Store<SqliteHandle>> {
+  const handle = await openMemorySqlite();
+  const store = sqliteStore(handle, { clock });
+  const close = async (): Promise<void> => {
+    await store.close();
+    handle.close();
+  };
+  return { ...store, close };
+}

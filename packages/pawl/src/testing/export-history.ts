@@ -1,0 +1,89 @@
+import type { RepeatedStepNames } from "../authoring/options.js";
+import { knownWorkflow } from "../instances/list.js";
+import type { InstancesContext } from "../instances/ports.js";
+import { instanceNotFound, invalidRequest } from "../instances/requests.js";
+import type { InstanceStatusName } from "../model/status.js";
+import type { DbTime, EventRecord, StepRecord, Target } from "../store/records.js";
+import type { HistoryPage } from "../store/store.js";
+
+/** One run as it is recorded. Values are the codec's texts, so it survives JSON whatever they are. */
+export type ExportedHistory = {
+  readonly format: 1;
+  readonly workflow: string;
+  readonly id: string;
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly status: InstanceStatusName;
+  readonly params: string | null;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly createdAt: DbTime;
+  readonly exportedAt: DbTime;
+  readonly repeatedStepNames: RepeatedStepNames;
+  readonly steps: readonly StepRecord[];
+  readonly events: readonly EventRecord[];
+};
+
+export type ExportOptions = {
+  /** Default: the current run. */
+  readonly runNumber?: number | undefined;
+  readonly repeatedStepNames: RepeatedStepNames;
+};
+
+export async function exportHistory<Tx>(
+  context: InstancesContext<Tx>,
+  target: Target,
+  { runNumber: wanted, repeatedStepNames }: ExportOptions,
+): Promise<ExportedHistory> {
+  const { store } = context;
+  knownWorkflow(context, target.workflow);
+  const record = await store.get(target);
+  if (record === null) throw instanceNotFound(target);
+  const runNumber = wanted ?? record.runNumber;
+  const steps: StepRecord[] = [];
+  const events: EventRecord[] = [];
+  let run: HistoryPage["runs"][number] | undefined;
+  for await (const page of pages(context, target, runNumber)) {
+    run = page.runs.find((each) => each.runNumber === runNumber);
+    for (const item of page.items) {
+      if (item.kind === "step") steps.push(item.step);
+      else events.push(item.event);
+    }
+  }
+  if (run === undefined) throw invalidRequest(`the instance has no run ${runNumber}`);
+  return {
+    format: 1,
+    workflow: record.workflow,
+    id: record.id,
+    iid: record.iid,
+    runNumber,
+    status: run.status,
+    params: record.params,
+    output: run.output,
+    error: run.error,
+    createdAt: record.createdAt,
+    exportedAt: await store.now(),
+    repeatedStepNames,
+    steps: steps.toSorted((a, b) => a.ord - b.ord),
+    events,
+  };
+}
+
+async function* pages<Tx>(
+  { store, limits }: InstancesContext<Tx>,
+  target: Target,
+  runNumber: number,
+): AsyncGenerator<HistoryPage> {
+  let cursor: string | undefined;
+  do {
+    const page = await store.history(target, {
+      runNumber,
+      order: "oldest",
+      pageSize: limits.pageSizeMax,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    if (page === null) throw instanceNotFound(target);
+    yield page;
+    cursor = page.hasNextPage ? page.cursor : undefined;
+  } while (cursor !== undefined);
+}

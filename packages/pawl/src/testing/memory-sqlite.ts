@@ -1,0 +1,30 @@
+import type { SqliteHandle } from "../sqlite.js";
+
+type OpenClass = new (file: string) => SqliteHandle;
+
+/** Where SQLite may come from, the best first, and the name of its class there. */
+const drivers = [
+  { module: "node:sqlite", member: "DatabaseSync" },
+  { module: "@photostructure/sqlite", member: "DatabaseSync" },
+  { module: "better-sqlite3", member: "default" },
+];
+
+/** A database in memory, of the first driver that this program has. */
+export async function openMemorySqlite(
+  load: (module: string) => Promise<unknown> = (module) => import(/* @vite-ignore */ module),
+): Promise<SqliteHandle> {
+  const causes: unknown[] = [];
+  for (const { module, member } of drivers) {
+    try {
+      const Database = ((await load(module)) as Record<string, unknown>)[member];
+      if (typeof Database === "function") return new (Database as OpenClass)(":memory:");
+    } catch (error) {
+      causes.push(error);
+    }
+  }
+  throw new Error(
+    "createHarness() found no SQLite for its store in memory: use Node 22.5 or later, " +
+      "or `npm install --save-dev @photostructure/sqlite` (or better-sqlite3), or give it a `store`",
+    { cause: new AggregateError(causes) },
+  );
+}

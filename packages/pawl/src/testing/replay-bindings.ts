@@ -1,0 +1,27 @@
+import type { CreateOptions } from "../authoring/bindings.js";
+import type { Children } from "../engine/children.js";
+
+/** Stand in for the bindings where there is no store: children get the ids they had, and tell nothing. */
+export function replayBindings(children: Children): unknown {
+  const create = async (options: CreateOptions = {}): Promise<unknown> => {
+    const { id } = children.nextOrigin();
+    return childOf(options.id ?? id);
+  };
+  const binding = {
+    create,
+    createBatch: (batch: readonly CreateOptions[]) => Promise.all(batch.map(create)),
+    get: async (id: string) => childOf(id),
+  };
+  return new Proxy({}, { get: () => binding });
+}
+
+function childOf(id: string): unknown {
+  const methods = ["status", "result", "sendEvent", "pause", "resume", "terminate", "restart"];
+  const refusals = methods.map((method) => [
+    method,
+    async () => {
+      throw new Error(`a replay has no store: call ${method}() in a step, or give \`workflows\``);
+    },
+  ]);
+  return { id, ...Object.fromEntries(refusals) };
+}

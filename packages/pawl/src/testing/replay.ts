@@ -1,0 +1,402 @@
+import { entriesOf, type WorkflowEntry } from "../authoring/entry.js";
+import type { RepeatedStepNames } from "../authoring/options.js";
+import type { ClassEntry, WorkflowClass } from "../authoring/registry.js";
+import type { WorkflowDefinition } from "../authoring/define-workflow.js";
+import type { WorkflowStep, WorkflowStepConfig } from "../authoring/step.js";
+import { NESTED } from "../engine/journal.js";
+import { defaultTiming, Run, type EngineContext, type RunHost } from "../engine/run.js";
+import type { StepType } from "../engine/step.js";
+import { policyMaker } from "../engine/step-config.js";
+import { jsonPlusCodec, type Codec } from "../model/codec.js";
+import { decodeError, describeError } from "../model/error-codec.js";
+import { ValidationError } from "../model/errors.js";
+import { resolveLimits, type Limits } from "../model/limits.js";
+import type { Logger } from "../model/logger.js";
+import { quote } from "../model/quote.js";
+import type { Cancel } from "../model/seams.js";
+import { webRuntime } from "../runtime.js";
+import type { StepRecord } from "../store/records.js";
+import type { Claimed, LoadedRun } from "../store/store.js";
+import type { ExportedHistory } from "./export-history.js";
+import { replayBindings } from "./replay-bindings.js";
+
+export type ReplayOptions = {
+  readonly env?: unknown;
+  /** The bindings that the code is given. Without, children can be created outside of steps, and not be asked. */
+  readonly workflows?: unknown;
+  readonly codec?: Codec | undefined;
+  readonly stepDefaults?: WorkflowStepConfig | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+  /** Default: as the history was recorded. */
+  readonly repeatedStepNames?: RepeatedStepNames | undefined;
+  /** How long, in real time, the code may await other things than steps before it calls the next. Default 1 second. */
+  readonly patienceMs?: number | undefined;
+};
+
+/** A step as the history or the code names it. */
+export type ReplayedStep = {
+  readonly name: string;
+  readonly count: number;
+  readonly type: string;
+  /** In the order of calls, from 1. */
+  readonly position: number;
+};
+
+export type ReplayResult = {
+  /** "open": the code waits for what the history does not tell. */
+  readonly status: "complete" | "errored" | "open";
+  readonly output?: unknown;
+  readonly error?: unknown;
+  /** Steps that the code called beyond the history. */
+  readonly added: readonly ReplayedStep[];
+};
+
+/** The code does not follow the history. */
+export class DivergenceError extends Error {
+  static {
+    this.prototype.name = "DivergenceError";
+  }
+  /** What the history has here; null if it has ended. */
+  readonly recorded: ReplayedStep | null;
+  /** What the code called instead; null if nothing. */
+  readonly requested: ReplayedStep | null;
+
+  constructor(
+    message: string,
+    steps: { readonly recorded: ReplayedStep | null; readonly requested: ReplayedStep | null },
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.recorded = steps.recorded;
+    this.requested = steps.requested;
+  }
+}
+
+const PATIENCE_MS = 1_000;
+const lenient: Partial<Limits> = { maxStepsPerRun: 1_000_000, maxSleepMs: 3_650 * 86_400_000 };
+
+/**
+ * Runs code against a recorded run, without a store and without calling any body: resolves if the code calls what
+ * is recorded, and throws a `DivergenceError` that names the first step where it does not. Steps that come after
+ * the recorded ones are no divergence, nor is another order of steps that were called side by side.
+ */
+export async function replay(
+  history: ExportedHistory,
+  workflow: WorkflowClass | ClassEntry | WorkflowDefinition,
+  options: ReplayOptions = {},
+): Promise<ReplayResult> {
+  checkHistory(history);
+  const limits = resolveLimits({ ...lenient, ...options.limits });
+  const entry = entryOf(history, workflow, limits);
+  return new Replay(history, entry, limits, options).result;
+}
+
+function checkHistory(history: ExportedHistory): void {
+  const isHistory = typeof history === "object" && history !== null && Array.isArray(history.steps);
+  if (isHistory && history.format === 1) return;
+  throw new ValidationError("replay takes what exportHistory() gave, format 1");
+}
+
+function entryOf(
+  history: ExportedHistory,
+  workflow: WorkflowClass | ClassEntry | WorkflowDefinition,
+  limits: Limits,
+): WorkflowEntry {
+  const given = typeof workflow === "function" ? { name: history.workflow, workflow } : workflow;
+  const [entry] = entriesOf({ REPLAYED: given }, limits).values();
+  return entry as WorkflowEntry;
+}
+
+type Ending = { readonly returned: true } | { readonly threw: unknown };
+
+class Replay implements RunHost {
+  readonly result: Promise<ReplayResult>;
+  readonly #history: ExportedHistory;
+  readonly #names: RepeatedStepNames;
+  readonly #codec: Codec;
+  readonly #patienceMs: number;
+  readonly #recorded: readonly ReplayedStep[];
+  readonly #called: ReplayedStep[] = [];
+  readonly #recordedByKey: ReadonlyMap<string, ReplayedStep>;
+  readonly #calledByKey = new Map<string, ReplayedStep>();
+  readonly #counts = new Map<string, number>();
+  readonly #run: Run;
+  #ending: Ending | null = null;
+  /** All that is recorded was delivered, and the code wants more. */
+  #isThrough = false;
+  #patience: Cancel | null = null;
+  #settle: ((result: ReplayResult | DivergenceError) => void) | null = null;
+
+  constructor(
+    history: ExportedHistory,
+    entry: WorkflowEntry,
+    limits: Limits,
+    options: ReplayOptions,
+  ) {
+    this.#history = history;
+    this.#names = options.repeatedStepNames ?? history.repeatedStepNames;
+    this.#codec = options.codec ?? jsonPlusCodec;
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
+    // What a body called is met only where the body runs.
+    this.#recorded = history.steps
+      .filter(({ calledAfter }) => calledAfter !== NESTED)
+      .map(({ name, count, type }, n) => ({ name, count, type, position: n + 1 }));
+    this.#recordedByKey = new Map(this.#recorded.map((step) => [keyOf(step), step]));
+    this.result = new Promise((resolve, reject) => {
+      this.#settle = (result) =>
+        result instanceof DivergenceError ? reject(result) : resolve(result);
+    });
+    this.#run = new Run(
+      this.#context(limits, options),
+      this,
+      this.#observed(entry),
+      claimedFrom(history),
+      loadedFrom(history),
+    );
+  }
+
+  #context(limits: Limits, options: ReplayOptions): EngineContext {
+    return {
+      runtime: { ...webRuntime, clock: { now: () => this.#history.exportedAt } },
+      codec: this.#codec,
+      limits,
+      policyOf: policyMaker(options.stepDefaults, limits.maxSleepMs),
+      repeatedStepNames: this.#names,
+      onDivergence: "hold",
+      logger: this.#logger(),
+      env: options.env,
+      bindingsFor: (children) => options.workflows ?? replayBindings(children),
+      timing: { ...defaultTiming, stallMs: this.#patienceMs, reportStuckMs: this.#patienceMs },
+      overrides: null,
+    };
+  }
+
+  #logger(): Logger {
+    return {
+      debug() {},
+      info() {},
+      warn: (event) => {
+        if (event === "run.awaitsNoStep") this.#finish(this.#stuck());
+      },
+      error() {},
+    };
+  }
+
+  /** The entry, telling of its calls and of its end. */
+  #observed(entry: WorkflowEntry): WorkflowEntry {
+    const start: WorkflowEntry["start"] = async ({ step, ...rest }) => {
+      try {
+        const output = await entry.start({ ...rest, step: this.#noting(step) });
+        this.#ending = { returned: true };
+        return output;
+      } catch (error) {
+        this.#ending = { threw: error };
+        throw error;
+      }
+    };
+    return { ...entry, start };
+  }
+
+  #noting(step: WorkflowStep): WorkflowStep {
+    const types = [
+      ["do", "do"],
+      ["sleep", "sleep"],
+      ["sleepUntil", "sleep"],
+      ["waitForEvent", "waitForEvent"],
+    ] as const;
+    const noting = types.map(([method, type]) => {
+      const call = step[method] as (...args: unknown[]) => Promise<unknown>;
+      return [
+        method,
+        (name: string, ...rest: unknown[]) => {
+          this.#note(type, name);
+          return call(name, ...rest);
+        },
+      ];
+    });
+    return Object.fromEntries(noting) as WorkflowStep;
+  }
+
+  #note(type: StepType, name: string): void {
+    const count = this.#names === "counted" ? (this.#counts.get(name) ?? 0) + 1 : 1;
+    this.#counts.set(name, count);
+    const call = { name, count, type, position: this.#called.length + 1 };
+    const before = this.#calledByKey.get(keyOf(call));
+    if (before?.type === type) return;
+    if (before === undefined) this.#calledByKey.set(keyOf(call), call);
+    this.#called.push(call);
+    if (this.#isThrough) this.#wentOn();
+  }
+
+  // What the run asks of its host
+
+  submit(run: Run): void {
+    const part = run.part();
+    if (part === null) return;
+    switch (part.next.kind) {
+      case "release":
+        return this.#finish(this.#divergence());
+      case "complete":
+        return this.#finish(this.#completed(part.next.output));
+      case "fail":
+        return this.#finish(this.#failed(part.next.error));
+      default:
+        return this.#wentOn();
+    }
+  }
+
+  mayStartBody(): boolean {
+    this.#wentOn();
+    return false;
+  }
+
+  lookAt(): void {}
+  reopen(): void {}
+  ended(): void {}
+
+  // What that means
+
+  #wentOn(): void {
+    this.#isThrough = true;
+    if (this.#missing() === undefined)
+      return this.#finish({ status: "open", added: this.#added() });
+    this.#patience ??= webRuntime.scheduler.after(this.#patienceMs, () => {
+      this.#finish(this.#divergence());
+    });
+  }
+
+  #stuck(): ReplayResult | DivergenceError {
+    if (this.#missing() !== undefined) return this.#divergence();
+    const { status } = this.#history;
+    if (status !== "complete" && status !== "errored") {
+      return { status: "open", added: this.#added() };
+    }
+    return new DivergenceError(
+      `the recorded run ended here (${status}), and the code awaits something that is not a step`,
+      { recorded: null, requested: null },
+    );
+  }
+
+  #completed(output: string | null): ReplayResult {
+    const value = output === null ? undefined : this.#codec.decode(output);
+    return { status: "complete", output: value, added: this.#added() };
+  }
+
+  #failed(text: string): ReplayResult | DivergenceError {
+    const error = decodeError(text);
+    const { status } = this.#history;
+    if (status === "errored") return { status: "errored", error, added: this.#added() };
+    const { name, message } = describeError(text);
+    return new DivergenceError(
+      `the recorded run is ${status}, and the code throws ${name}: ${message}`,
+      { recorded: null, requested: null },
+      { cause: this.#ending !== null && "threw" in this.#ending ? this.#ending.threw : error },
+    );
+  }
+
+  #divergence(): DivergenceError {
+    const mismatch = this.#mismatch();
+    if (mismatch !== null) return mismatch;
+    const recorded = this.#missing();
+    const requested = recorded && this.#calledInsteadOf(recorded);
+    const cause = this.#ending !== null && "threw" in this.#ending ? this.#ending.threw : undefined;
+    return new DivergenceError(
+      `${recorded === undefined ? "the history has ended" : this.#where(recorded)}, ` +
+        `and ${this.#instead(requested)}`,
+      { recorded: recorded ?? null, requested: requested ?? null },
+      cause === undefined ? {} : { cause },
+    );
+  }
+
+  /** A step that is called as another type than it is recorded, or was called before. */
+  #mismatch(): DivergenceError | null {
+    for (const requested of this.#called) {
+      const recorded = this.#recordedAs(requested);
+      const known = recorded ?? this.#calledByKey.get(keyOf(requested));
+      if (known === undefined || known.type === requested.type) continue;
+      const where =
+        recorded === undefined ? `${known.type} ${named(known)} was called` : this.#where(recorded);
+      return new DivergenceError(`${where}, and the code calls it as ${requested.type}`, {
+        recorded: recorded ?? null,
+        requested,
+      });
+    }
+    return null;
+  }
+
+  #where({ position, type, ...step }: ReplayedStep): string {
+    return `step ${position} of ${this.#recorded.length} is recorded as ${type} ${named(step)}`;
+  }
+
+  #instead(requested: ReplayedStep | undefined): string {
+    if (requested !== undefined) {
+      const elsewhere = this.#recordedAs(requested);
+      const note = elsewhere === undefined ? "is not recorded" : `is step ${elsewhere.position}`;
+      return `the code calls ${requested.type} ${named(requested)} instead, which ${note}`;
+    }
+    if (this.#ending === null) return "the code does not call it";
+    if ("returned" in this.#ending) return "the code returns without calling it";
+    return `the code throws without calling it: ${String(this.#ending.threw)}`;
+  }
+
+  /** The first call that is not one of those recorded before. */
+  #calledInsteadOf({ position }: ReplayedStep): ReplayedStep | undefined {
+    return this.#called.find((call) => (this.#recordedAs(call)?.position ?? Infinity) > position);
+  }
+
+  #missing(): ReplayedStep | undefined {
+    return this.#recorded.find((step) => !this.#calledByKey.has(keyOf(step)));
+  }
+
+  #added(): ReplayedStep[] {
+    return this.#called.filter((call) => this.#recordedAs(call) === undefined);
+  }
+
+  #recordedAs(call: ReplayedStep): ReplayedStep | undefined {
+    return this.#recordedByKey.get(keyOf(call));
+  }
+
+  #finish(result: ReplayResult | DivergenceError): void {
+    this.#patience?.();
+    this.#run.discard("the replay is over");
+    this.#settle?.(result);
+    this.#settle = null;
+  }
+}
+
+function keyOf({ name, count }: Pick<ReplayedStep, "name" | "count">): string {
+  return `${count} ${name}`;
+}
+
+function named({ name, count }: Pick<ReplayedStep, "name" | "count">): string {
+  return count === 1 ? quote(name) : `${quote(name)} (call ${count})`;
+}
+
+function claimedFrom(history: ExportedHistory): Claimed {
+  return {
+    iid: history.iid,
+    workflow: history.workflow,
+    id: history.id,
+    runNumber: history.runNumber,
+    params: history.params,
+    createdAt: history.createdAt,
+    now: history.exportedAt,
+    claimNumber: 1,
+    resuming: true,
+    takenOver: false,
+    takeovers: 0,
+    eventCount: 0,
+    historyBytes: 0,
+  };
+}
+
+/** Without events: what is not recorded as received has not happened. */
+function loadedFrom({ iid, params, steps }: ExportedHistory): LoadedRun {
+  return { iid, params, steps: steps.map(unlessSettled), events: [] };
+}
+
+/** A step that was open stays open: its wait does not end, and it has attempts left. */
+function unlessSettled(step: StepRecord): StepRecord {
+  if (step.seq !== null) return step;
+  return { ...step, attempts: 0, wakeAt: step.wakeAt === null ? null : Number.MAX_SAFE_INTEGER };
+}
