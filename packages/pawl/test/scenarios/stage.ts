@@ -12,11 +12,10 @@ import type {
   WorkflowsOptions,
   WorkflowStep,
 } from "pawl";
+import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "pawl/testing";
 import { onTestFinished } from "vitest";
 import type { RunnerOptions } from "../../src/runner/runner.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
-import { Harness } from "../../src/testing/harness.js";
-import { VirtualTime } from "../../src/testing/virtual-time.js";
 
 // The one place where scenarios get their harness from.
 
@@ -68,17 +67,17 @@ export async function open<const R extends Registry>(
   onTestFinished(() => database.destroy());
   const { runner, around = (store: Store) => store, ...engine } = options;
   const logs: LogEntry[] = [];
-  const make = <P extends Registry>(store: Store, given: object): Harness<P, unknown> =>
-    new Harness<P, unknown>({
+  const make = <P extends Registry>(store: Store, given: object): Promise<Harness<P, unknown>> =>
+    createHarness<P, unknown>({
       logger: collecting(logs),
-      ...(engine as object as WorkflowsOptions<P, unknown>),
+      ...engine,
       ...given,
       store: around(store),
       clock,
       ...(runner === undefined ? {} : { runner }),
-    });
+    } as unknown as HarnessOptions<P, unknown>);
   return {
-    h: make<R>(database.store, {}),
+    h: await make<R>(database.store, {}),
     logs,
     database,
     peer: async (given = {}) => make(await database.connect(), given),
