@@ -143,6 +143,25 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "event" });
     });
 
+    test("an event of the same millisecond that comes after the timeout was judged is too late", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const first = await step
+            .waitForEvent("first", { type: "go", timeout: 60_000 })
+            .catch((error: Error) => error.name);
+          const second = await step.waitForEvent("second", { type: "go", timeout: 60_000 });
+          return [first, second.payload];
+        },
+        { runner },
+      );
+      const i = await s.start();
+      await s.pass(60_000);
+      await i.sendEvent({ type: "go", payload: "late" });
+      await s.h.runUntilIdle();
+      expect(await i.status()).toMatchObject({ output: ["WaitTimeoutError", "late"] });
+    });
+
     test("an event in time counts even if a runner looks only after the deadline", async () => {
       const s = await stage(
         on,
