@@ -155,7 +155,12 @@ export class Runner implements RunHost, RunnerHints {
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
-    if (limit <= 0 || this.#isStopping || this.#isClosed) return nothing;
+    if (this.#isStopping || this.#isClosed) return nothing;
+    if (limit <= 0) {
+      // There may be work that nobody looked for: as after a full claim.
+      this.#lastClaimWasShort = false;
+      return nothing;
+    }
     return this.#oneByOne(async () => {
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
