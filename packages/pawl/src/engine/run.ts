@@ -15,7 +15,6 @@ import { failure, outcomeOf, type Outcome } from "./outcome.js";
 import { retryDelayMs } from "./retry.js";
 import {
   decoded,
-  failed,
   noAttemptsLeft,
   received,
   slept,
@@ -631,7 +630,11 @@ export class Run {
     if (this.#writes.isEmpty && next.kind === "continue") return null;
     const { iid, runNumber, claimNumber, seenEvents } = this;
     const part = this.#writes.freeze({
-      ...{ iid, runNumber, claimNumber, seenEvents, next },
+      iid,
+      runNumber,
+      claimNumber,
+      seenEvents,
+      next,
       seq: this.#journal.lastSeq,
       nowMs: this.#context.runtime.clock.now(),
       doing: (step) => {

@@ -127,6 +127,8 @@ function predicateOf(
   field: string,
 ): ((error: unknown) => boolean) | null {
   if (retries?.retryable === undefined) return null;
-  if (typeof retries.retryable === "function") return (error) => retries.retryable?.(error) ?? true;
-  throw new ValidationError(`${field} must be a function, got ${quote(retries.retryable)}`);
+  if (typeof retries.retryable !== "function") {
+    throw new ValidationError(`${field} must be a function, got ${quote(retries["retryable"])}`);
+  }
+  return (error) => retries.retryable?.(error) ?? true;
 }

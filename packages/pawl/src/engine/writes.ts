@@ -20,7 +20,7 @@ type Header = Pick<Part, "iid" | "runNumber" | "claimNumber" | "seenEvents" | "n
   /** The highest settlement so far. */
   readonly seq: number;
   readonly nowMs: number;
-  doing(step: Step): Exclude<Doing, "starting">;
+  readonly doing: (step: Step) => Exclude<Doing, "starting">;
 };
 
 /**
