@@ -17,6 +17,7 @@ export {
 } from "./authoring/define-workflow.js";
 export { WorkflowEntrypoint, type WorkflowEvent } from "./authoring/entrypoint.js";
 export type { OnDivergence, RepeatedStepNames, WorkflowsOptions } from "./authoring/options.js";
+export { cappedBackoff } from "./authoring/presets.js";
 export type { Register, RegisteredBindings, RegisteredEnv } from "./authoring/register.js";
 export {
   defineRegistry,
