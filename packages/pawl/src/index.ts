@@ -73,5 +73,11 @@ export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js"
 export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
-export type { Runner, TickOptions, TickResult } from "./runner/runner.js";
+export type {
+  DispatchedRunner as Runner,
+  RunnerOptions,
+  Started,
+  TickOptions,
+  TickResult,
+} from "./runner/runner.js";
 export { createWorkflows, type Workflows } from "./workflows.js";

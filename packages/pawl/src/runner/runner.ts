@@ -45,6 +45,12 @@ export type TickResult = {
 /** What was claimed: how many, and when the last of these turns is over. */
 export type Started = { readonly count: number; readonly done: Promise<void> };
 
+/** The runner as a dispatcher sees it: what decides when to look for work. */
+export type DispatchedRunner = Pick<
+  Runner,
+  "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "stop"
+>;
+
 const INBOX_ROWS = 1_000;
 /** So that runs that resume can never keep new ones out for ever. */
 const SHARE_FOR_NEW = 0.1;

@@ -4,7 +4,6 @@ import type {
   InstanceTypes,
   Logger,
   Registry,
-  Runner,
   Store,
   Workflow,
   WorkflowEvent,
@@ -14,7 +13,7 @@ import type {
 } from "pawl";
 import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "pawl/testing";
 import { onTestFinished } from "vitest";
-import type { RunnerOptions } from "../../src/runner/runner.js";
+import type { Runner, RunnerOptions } from "../../src/runner/runner.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 
 // The one place where scenarios get their harness from.
