@@ -11,6 +11,9 @@ export default defineConfig({
     // Native SQLite drivers and process-level state (time zones, signals) want real processes.
     pool: "forks",
     maxWorkers: 2,
+    // Nothing here is timed: a test that takes long on a busy machine has not failed.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     projects: [
       {
         extends: true,
@@ -37,8 +40,6 @@ export default defineConfig({
           include: ["packages/*/test/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],
           globalSetup: ["scripts/servers/vitest.mjs"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
     ],

@@ -3,7 +3,7 @@ import { entriesOf } from "./authoring/entry.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
 import type { StepOverrides } from "./engine/overrides.js";
-import type { EngineContext, EngineTiming } from "./engine/run.js";
+import type { EngineContext, EngineTiming } from "./engine/context.js";
 import { policyMaker } from "./engine/step-config.js";
 import { makeBindings } from "./instances/bindings.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";

@@ -17,6 +17,7 @@ export {
 } from "./authoring/define-workflow.js";
 export { WorkflowEntrypoint, type WorkflowEvent } from "./authoring/entrypoint.js";
 export type { OnDivergence, RepeatedStepNames, WorkflowsOptions } from "./authoring/options.js";
+export { cappedBackoff } from "./authoring/presets.js";
 export type { Register, RegisteredBindings, RegisteredEnv } from "./authoring/register.js";
 export {
   defineRegistry,
@@ -72,5 +73,11 @@ export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js"
 export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
-export type { Runner, TickOptions, TickResult } from "./runner/runner.js";
+export type {
+  DispatchedRunner as Runner,
+  RunnerOptions,
+  Started,
+  TickOptions,
+  TickResult,
+} from "./runner/runner.js";
 export { createWorkflows, type Workflows } from "./workflows.js";

@@ -2,12 +2,12 @@ import { assemble } from "./assemble.js";
 import type { Bindings } from "./authoring/bindings.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
-import { defaultTiming } from "./engine/run.js";
+import { defaultTiming } from "./engine/context.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
 import {
   defaultRunnerOptions,
-  type Runner,
+  type DispatchedRunner,
   type TickOptions,
   type TickResult,
 } from "./runner/runner.js";
@@ -27,7 +27,7 @@ export interface Workflows<R extends Registry, Tx> {
   /** A hint that there is work, for instance after committing a transaction that started some. */
   wake(): void;
   /** For dispatchers: what decides when to tick. */
-  readonly runner: Runner;
+  readonly runner: DispatchedRunner;
   /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-import { newAborter } from "../model/abort.js";
+import type { StepContext } from "../authoring/step.js";
+import { newAborter, type Aborter, type Signal } from "../model/abort.js";
 import { StepTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { Cancel, Runtime } from "../model/seams.js";
@@ -15,7 +16,9 @@ export class Attempt {
   /** How many children this attempt has created so far. */
   children = 0;
   readonly #runtime: Runtime;
-  readonly #abort = newAborter();
+  /** Made when the body asks for its signal: few do, and it takes longer than all the rest. */
+  #aborter: Aborter | null = null;
+  #abortReason: Error | null = null;
   #cancelTimeout: Cancel = () => {};
   #ended: ((outcome: AttemptOutcome) => void) | null;
 
@@ -39,8 +42,16 @@ export class Attempt {
     const { timeoutMs, config } = body.policy;
     this.#cancelTimeout = scheduler.after(timeoutMs, () => this.#timeOut(timeoutMs));
     const { name, count } = step;
-    const { signal } = this.#abort;
-    const given = { step: { name, count }, attempt: number, config, instanceId, signal };
+    const signalOf = (): Signal => this.#signal();
+    const given: StepContext = {
+      step: { name, count },
+      attempt: number,
+      config,
+      instanceId,
+      get signal() {
+        return signalOf();
+      },
+    };
     const call = async (): Promise<unknown> => body.callback(given);
     const result = context === null ? call() : context.run(this, call);
     result.then(
@@ -53,7 +64,20 @@ export class Attempt {
   abandon(reason: string): void {
     this.#ended = null;
     this.#cancelTimeout();
-    this.#abort.abort(new Error(reason));
+    this.#abort(new Error(reason));
+  }
+
+  #signal(): Signal {
+    if (this.#aborter === null) {
+      this.#aborter = newAborter();
+      if (this.#abortReason !== null) this.#aborter.abort(this.#abortReason);
+    }
+    return this.#aborter.signal;
+  }
+
+  #abort(reason: Error): void {
+    this.#abortReason = reason;
+    this.#aborter?.abort(reason);
   }
 
   #timeOut(timeoutMs: number): void {
@@ -61,7 +85,7 @@ export class Attempt {
       `attempt ${this.number} of step ${quote(this.step.name)} took longer than ${timeoutMs} ms`,
     );
     this.#end({ error });
-    this.#abort.abort(error);
+    this.#abort(error);
   }
 
   #end(outcome: AttemptOutcome): void {

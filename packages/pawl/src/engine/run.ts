@@ -1,105 +1,30 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import type { WorkflowEvent } from "../authoring/entrypoint.js";
-import type { OnDivergence, RepeatedStepNames } from "../authoring/options.js";
-import { validate } from "../authoring/schema.js";
-import type { Codec } from "../model/codec.js";
-import { decodeError, encodeError } from "../model/error-codec.js";
-import {
-  MaxStepsExceededError,
-  RunCrashedError,
-  StepMaxAttemptsExceeded,
-  StepMismatchError,
-  ValidationError,
-  WaitTimeoutError,
-} from "../model/errors.js";
-import type { Limits } from "../model/limits.js";
-import type { Logger } from "../model/logger.js";
+import { encodeError } from "../model/error-codec.js";
+import { MaxStepsExceededError, RunCrashedError, StepMismatchError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
-import type { Cancel, Runtime } from "../model/seams.js";
+import type { Cancel } from "../model/seams.js";
 import type { DbTime, EventRecord } from "../store/records.js";
-import type {
-  AttemptWrite,
-  Claimed,
-  LoadedRun,
-  Next,
-  Part,
-  PartAnswer,
-  PollAnswer,
-} from "../store/store.js";
+import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import { waitMaskOf } from "../store/wait-mask.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
 import { Children } from "./children.js";
+import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Journal } from "./journal.js";
-import type { StepOverrides } from "./overrides.js";
-import { bytesOf, stepWrite, type Doing } from "./part.js";
+import { failure, outcomeOf, type Outcome } from "./outcome.js";
 import { retryDelayMs } from "./retry.js";
-import { Step, type Body, type Settlement, type StepType } from "./step.js";
-import type { PolicyOf } from "./step-config.js";
+import {
+  decoded,
+  noAttemptsLeft,
+  received,
+  slept,
+  timedOut,
+  type Unnumbered,
+} from "./settlements.js";
+import type { Body, Settlement, Step, StepType } from "./step.js";
 import { stepsOf } from "./steps.js";
 import { earliestWake, endedWaits } from "./waits.js";
-
-/** What all runs of an engine share. */
-export type EngineContext = {
-  readonly runtime: Runtime;
-  readonly codec: Codec;
-  readonly limits: Limits;
-  readonly policyOf: PolicyOf;
-  readonly repeatedStepNames: RepeatedStepNames;
-  readonly onDivergence: OnDivergence;
-  readonly logger: Logger;
-  readonly env: unknown;
-  /** The bindings for a run's code. */
-  bindingsFor(children: Children): unknown;
-  readonly timing: EngineTiming;
-  /** Null outside of tests. */
-  readonly overrides: StepOverrides | null;
-};
-
-export type EngineTiming = {
-  /** How long replay waits for code that does not call what it called before. */
-  readonly stallMs: number;
-  /** A run that awaits something other than a step keeps its place; after this long it is reported. */
-  readonly reportStuckMs: number;
-  /** How long a held run rests before a runner tries it again. */
-  readonly holdMs: number;
-};
-
-export const defaultTiming: EngineTiming = {
-  stallMs: 1_000,
-  reportStuckMs: 60_000,
-  holdMs: 60_000,
-};
-
-/** The runner, as a run sees it. */
-export interface RunHost {
-  /** The run has something to commit: ask it for its part. */
-  submit(run: Run): void;
-  /** Whether the lease is certain enough for a body to start. */
-  mayStartBody(): boolean;
-  /** Look at the run's ticket when the database's time is `at`. */
-  lookAt(run: Run, at: DbTime): void;
-  /** The code of a parked run called a step: take its ticket again. */
-  reopen(run: Run): void;
-  /** The turn is over; its ticket is due at that time, if at any. */
-  ended(run: Run, how: TurnEnd, dueAt: DbTime | null): void;
-}
-
-/** "gone": the claim is another's now, or the code was given up; nothing of the run may be kept. */
-export type TurnEnd = "parked" | "paused" | "finished" | "gone";
-
-/** Bodies that may still start; shared by the turns of one tick. */
-export type StepBudget = { left: number };
-
-/** A part on its way, and what it stands for. */
-type Frozen = {
-  readonly part: Part;
-  readonly steps: readonly Step[];
-  readonly starting: readonly Step[];
-  readonly seq: number;
-  readonly calls: number;
-};
-
-type Outcome = { readonly output: string } | { readonly error: string };
+import { bytesOfAll, wakeTime, Writes } from "./writes.js";
 
 /**
  * One run in the memory of one process: its code, what that waits for, and what is not yet written.
@@ -136,25 +61,13 @@ export class Run {
   readonly #waits = new Set<Step>();
   #doSteps = 0;
 
-  /** What the next part will bring. */
-  readonly #dirty = new Set<Step>();
-  /** Of these, the ones whose start is written before their bodies. */
-  readonly #starting = new Set<Step>();
-  #attemptWrites: AttemptWrite[] = [];
-  #consumed: { number: number; ord: number }[] = [];
-  #partNumber = 0;
-  #frozen: Frozen | null = null;
-  /** Calls that set up a step, ever; and whether one came when the run was parked, or just parking. */
-  #calls = 0;
+  readonly #writes: Writes;
+  #historyBytes: number;
+  /** The code of the parked, or parking, run called a step. */
   #wantsReopen = false;
-  /** The highest settlement that is certainly in the database. */
-  #durable: number;
-  readonly #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
-  #historyBytes = 0;
 
   /** Taken from a dead owner: how far that had come, and when. */
   readonly #takenOver: { readonly seq: number; readonly at: DbTime } | null;
-  #mustForgive: boolean;
   #pauseRequested = false;
   #isDraining = false;
   /** Bodies were cut off: the code in memory must not go on. */
@@ -191,14 +104,13 @@ export class Run {
     this.#seenEvents =
       loaded === null ? 0 : Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
-    this.#durable = this.#journal.lastSeq;
-    this.#historyBytes = (loaded?.steps ?? []).reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#takenOver =
-      claimed.takeovers > 0 ? { seq: this.#journal.lastSeq, at: claimed.now } : null;
-    this.#mustForgive = claimed.takeovers > 0;
+    const { lastSeq } = this.#journal;
+    this.#writes = new Writes(lastSeq, claimed.takeovers > 0);
+    this.#historyBytes = bytesOfAll(loaded?.steps ?? []);
+    this.#takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
     this.#children = new Children(this.iid, this.runNumber, {
       currentAttempt: () => this.#currentAttempt(),
-      durable: () => this.#whenDurable(),
+      durable: () => this.#writes.whenDurable(this.#journal.delivered),
     });
     this.#begin(loaded === null ? claimed.params : loaded.params, claimed.createdAt);
   }
@@ -217,7 +129,7 @@ export class Run {
 
   /** A part was sent, and not yet answered. */
   get hasPartOnItsWay(): boolean {
-    return this.#frozen !== null;
+    return this.#writes.partOnItsWay !== null;
   }
 
   // What the runner tells
@@ -234,7 +146,7 @@ export class Run {
     const error = new RunCrashedError(
       `the run ended its process ${claimed.takeovers} times without progress`,
     );
-    run.#outcome = { error: encodeError(error) };
+    run.#outcome = failure(error);
     return run;
   }
 
@@ -243,7 +155,7 @@ export class Run {
     this.#place = "leased";
     this.#wantsReopen = false;
     this.claimNumber = claimed.claimNumber;
-    this.#partNumber = 0;
+    this.#writes.newClaim();
     this.#pauseRequested = false;
     this.#now = Math.max(this.#now, claimed.now);
     if (hasUnseenEvents) return; // a look brings them, and it goes on from there
@@ -275,9 +187,7 @@ export class Run {
     for (const [step, { body }] of this.#running) {
       if (body.policy.maxAttempts === 1) continue; // begun is begun
       this.#ready.add(step);
-      if (step.recordedAs === "running" || this.#frozen?.steps.includes(step) === true) {
-        this.#dirty.add(step);
-      }
+      if (this.#writes.tellsOf(step)) this.#writes.add(step);
     }
     this.#abandonBodies("the runner is stopping");
     this.#host.submit(this);
@@ -306,9 +216,9 @@ export class Run {
     const before = this.#context.runtime.clock.now() - olderThanMs;
     for (const [step, attempt] of this.#running) {
       if (step.recordedAs === "running" || attempt.startedAtMs > before) continue;
-      this.#dirty.add(step);
+      this.#writes.add(step);
     }
-    if (this.#dirty.size > 0) this.#schedulePass();
+    if (!this.#writes.isEmpty) this.#schedulePass();
   }
 
   // The code
@@ -329,38 +239,13 @@ export class Run {
         workflows: this.#context.bindingsFor(this.#children),
       });
     start().then(
-      (value) => this.#returned(value),
-      (error: unknown) => this.#end({ error: encodeError(error) }),
+      (value) => {
+        this.#hasReturned = true;
+        outcomeOf(value, this.#entry, this.#context, (outcome) => this.#end(outcome));
+      },
+      (error: unknown) => this.#end(failure(error)),
     );
     this.#schedulePass();
-  }
-
-  #returned(value: unknown): void {
-    this.#hasReturned = true;
-    const { output } = this.#entry;
-    if (output === undefined) return this.#end(this.#encodedOutput(value));
-    validate(output, value).then(
-      (result) => {
-        if (result.ok) return this.#end(this.#encodedOutput(result.value));
-        const error = new ValidationError(`the output does not fit its schema: ${result.message}`);
-        this.#end({ error: encodeError(error) });
-      },
-      (error: unknown) => this.#end({ error: encodeError(error) }),
-    );
-  }
-
-  #encodedOutput(value: unknown): Outcome {
-    const { codec, limits } = this.#context;
-    try {
-      return {
-        output: codec.encode(value, {
-          what: `output of ${this.workflow}`,
-          maxBytes: limits.outputMaxBytes,
-        }),
-      };
-    } catch (error) {
-      return { error: encodeError(error) };
-    }
   }
 
   #end(outcome: Outcome): void {
@@ -382,12 +267,6 @@ export class Run {
     return current instanceof Attempt && this.#running.get(current.step) === current
       ? current
       : null;
-  }
-
-  #whenDurable(): Promise<void> {
-    const seq = this.#journal.delivered;
-    if (seq <= this.#durable && this.#place !== "gone") return Promise.resolve();
-    return new Promise((resolve) => void this.#barriers.push({ seq, resolve }));
   }
 
   /** A step call of the code; `begin` sets up a step that has no result yet. */
@@ -428,7 +307,7 @@ export class Run {
 
   /** The code asks again for what it was given before. */
   #again(step: Step): Promise<unknown> {
-    const outcome = this.#decode(step, step.settled as Settlement);
+    const outcome = decoded(step, step.settled as Settlement, this.#context.codec);
     return "value" in outcome ? Promise.resolve(outcome.value) : Promise.reject(outcome.error);
   }
 
@@ -437,14 +316,15 @@ export class Run {
     this.#doSteps += 1;
     const { maxStepsPerRun } = this.#context.limits;
     if (this.#doSteps <= maxStepsPerRun) return true;
-    const error = new MaxStepsExceededError(`the run called more than ${maxStepsPerRun} steps`);
-    this.#end({ error: encodeError(error) });
+    this.#end(
+      failure(new MaxStepsExceededError(`the run called more than ${maxStepsPerRun} steps`)),
+    );
     return false;
   }
 
   #await(step: Step, begin: (step: Step) => void): void {
-    this.#calls += 1;
-    this.#wantsReopen = this.#place === "parked";
+    // A run that does not park after all forgets this with its answer.
+    this.#wantsReopen = this.#place === "parked" || this.#isGivingUp;
     begin(step);
     // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
     step.needsStartRow ||= !this.#isInStride && step.body?.policy.maxAttempts !== Infinity;
@@ -454,7 +334,7 @@ export class Run {
     }
     if (step.type !== "do") {
       this.#waits.add(step);
-      if (step.wakeAt === null) this.#dirty.add(step);
+      if (step.wakeAt === null) this.#writes.add(step);
     } else if (step.recordedAs === "waiting" && step.wakeAt !== null) {
       this.#waits.add(step);
     } else {
@@ -495,16 +375,22 @@ export class Run {
       return;
     }
     // The ticket may be given up already: what comes next is done under the answer, or under the next claim.
-    if (this.#frozen !== null && this.#frozen.part.next.kind !== "continue") return;
+    if (this.#isGivingUp) return;
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
     }
-    if (this.#frozen !== null || !this.#hasNews()) return this.#watch();
+    if (this.hasPartOnItsWay || !this.#hasNews()) return this.#watch();
     this.#unstick();
     this.#host.submit(this);
+  }
+
+  /** A part that parks, gives back or ends the run is on its way. */
+  get #isGivingUp(): boolean {
+    const part = this.#writes.partOnItsWay;
+    return part !== null && part.next.kind !== "continue";
   }
 
   #deliver(step: Step): void {
@@ -512,22 +398,8 @@ export class Run {
     this.#stall = null;
     this.#unstick();
     this.#isInStride = true;
-    step.deliver((settlement) => this.#decode(step, settlement));
+    step.deliver((settlement) => decoded(step, settlement, this.#context.codec));
     this.#schedulePass();
-  }
-
-  #decode(step: Step, { ok, text }: Settlement): { value: unknown } | { error: unknown } {
-    try {
-      if (!ok) return { error: decodeError(text) };
-      if (step.type === "sleep") return { value: undefined };
-      const value = this.#context.codec.decode(text);
-      if (step.type === "do") return { value };
-      // A codec that knows only JSON has made a string of it.
-      const event = value as { timestamp: Date | string };
-      return { value: { ...event, timestamp: new Date(event.timestamp) } };
-    } catch (error) {
-      return { error };
-    }
   }
 
   /** Replay waits for the code to call what it called before: it may be awaiting something else in between. */
@@ -561,31 +433,20 @@ export class Run {
       this.#waits.delete(step);
       if (event !== null) this.#consume(step, event);
       else if (step.type === "do") this.#ready.add(step);
-      else if (step.type === "sleep") this.#settle(step, { ok: true, text: "null" });
-      else this.#settle(step, { ok: false, text: encodeError(waitTimeout(step)) });
+      else this.#settle(step, step.type === "sleep" ? slept : timedOut(step));
     }
     return ended.length > 0;
   }
 
   #consume(step: Step, event: EventRecord): void {
     this.#events = this.#events.filter(({ number }) => number !== event.number);
-    this.#consumed.push({ number: event.number, ord: step.ord });
-    const { codec, limits } = this.#context;
-    try {
-      const payload = event.payload === null ? undefined : codec.decode(event.payload);
-      const text = codec.encode(
-        { type: event.type, payload, timestamp: new Date(event.createdAt) },
-        { what: `event ${event.type}`, maxBytes: limits.eventPayloadMaxBytes + 1024 },
-      );
-      this.#settle(step, { ok: true, text });
-    } catch (error) {
-      this.#settle(step, { ok: false, text: encodeError(error) });
-    }
+    this.#writes.consume(event.number, step.ord);
+    this.#settle(step, received(event, this.#context));
   }
 
-  #settle(step: Step, outcome: { readonly ok: boolean; readonly text: string }): void {
-    this.#journal.settle(step, outcome);
-    this.#dirty.add(step);
+  #settle(step: Step, settlement: Unnumbered): void {
+    this.#journal.settle(step, settlement);
+    this.#writes.add(step);
   }
 
   get #isStopping(): boolean {
@@ -601,16 +462,15 @@ export class Run {
       const body = step.body as Body;
       if (step.attempts >= body.policy.maxAttempts) {
         this.#ready.delete(step);
-        this.#settle(step, { ok: false, text: encodeError(noAttemptsLeft(step)) });
+        this.#settle(step, noAttemptsLeft(step));
         this.#schedulePass();
         continue;
       }
       // A body that another one awaits must start, or that one never ends.
       if (this.#isStopping && !body.isNested) continue;
-      if (step.barrier > this.#durable) continue;
+      if (!this.#writes.isDurable(step.barrier)) continue;
       if (step.needsStartRow && !step.hasStartRow) {
-        this.#starting.add(step);
-        this.#dirty.add(step);
+        this.#writes.start(step);
         continue;
       }
       if (!this.#host.mayStartBody()) return;
@@ -637,58 +497,59 @@ export class Run {
     const { step, body } = attempt;
     this.#running.delete(step);
     step.attempts = attempt.number;
-    const failed = this.#encodedResult(step, outcome);
-    if (failed === null) {
+    const result = this.#resultOf(step, outcome);
+    if ("settlement" in result) {
+      this.#settle(step, result.settlement);
       this.#noteAttempt(attempt, null);
-      return this.#schedulePass();
-    }
-    const { clock, random } = this.#context.runtime;
-    const world = { random, nowMs: clock.now() };
-    const delayMs = this.#shortened(
-      step,
-      retryDelayMs(failed.error, attempt.number, body.policy, world),
-    );
-    step.lastError = encodeError(failed.error);
-    this.#logFailure(attempt, delayMs);
-    this.#noteAttempt(attempt, step.lastError, delayMs !== null);
-    if (delayMs === null) {
-      this.#settle(step, { ok: false, text: step.lastError });
     } else {
-      step.wakeAt = null;
-      step.wake = { inMs: delayMs };
-      step.hasStartRow = false;
-      this.#waits.add(step);
-      this.#dirty.add(step);
+      this.#attemptFailed(attempt, body, result.error);
     }
     this.#schedulePass();
   }
 
-  #shortened(step: Step, delayMs: number | null): number | null {
-    const isSkipped = this.#context.overrides?.skipsRetryDelay(step.name) === true;
-    return delayMs !== null && isSkipped ? 0 : delayMs;
-  }
-
-  /** Settles a step that succeeded; else answers its error. What cannot be stored is an error of the author's. */
-  #encodedResult(step: Step, outcome: AttemptOutcome): { error: unknown } | null {
+  /** What cannot be stored is an error of the author's. */
+  #resultOf(
+    step: Step,
+    outcome: AttemptOutcome,
+  ): { readonly settlement: Unnumbered } | { readonly error: unknown } {
     if ("error" in outcome) return outcome;
     const { codec, limits } = this.#context;
     try {
       const text = codec.encode(outcome.value, {
-        what: `result of step ${quote(step.name)}`,
+        // Only errors need it, and it takes longer than small results.
+        get what() {
+          return `result of step ${quote(step.name)}`;
+        },
         maxBytes: limits.stepResultMaxBytes,
       });
-      this.#settle(step, { ok: true, text });
-      return null;
+      return { settlement: { ok: true, text } };
     } catch (error) {
       return { error };
     }
+  }
+
+  #attemptFailed(attempt: Attempt, { policy }: Body, error: unknown): void {
+    const { step, number } = attempt;
+    const { runtime, overrides } = this.#context;
+    const world = { random: runtime.random, nowMs: runtime.clock.now() };
+    let delayMs = retryDelayMs(error, number, policy, world);
+    if (delayMs !== null && overrides?.skipsRetryDelay(step.name) === true) delayMs = 0;
+    step.lastError = encodeError(error);
+    this.#logFailure(attempt, delayMs);
+    this.#noteAttempt(attempt, step.lastError, delayMs !== null);
+    if (delayMs === null) return this.#settle(step, { ok: false, text: step.lastError });
+    step.wakeAt = null;
+    step.wake = { inMs: delayMs };
+    step.hasStartRow = false;
+    this.#waits.add(step);
+    this.#writes.add(step);
   }
 
   /** A step that succeeds at once needs no record of its attempts. */
   #noteAttempt(attempt: Attempt, error: string | null, willRetry = false): void {
     if (attempt.number === 1 && !willRetry) return;
     const tookMs = Math.max(0, this.#context.runtime.clock.now() - attempt.startedAtMs);
-    this.#attemptWrites.push({ ord: attempt.step.ord, n: attempt.number, tookMs, error });
+    this.#writes.attempt({ ord: attempt.step.ord, n: attempt.number, tookMs, error });
   }
 
   #logFailure({ step, number, body }: Attempt, retryInMs: number | null): void {
@@ -706,7 +567,7 @@ export class Run {
 
   /** Nothing to write and nothing to start: what will bring the run on? */
   #watch(): void {
-    if (this.#frozen !== null || this.#outcome !== null) return;
+    if (this.hasPartOnItsWay || this.#outcome !== null) return;
     const wake = earliestWake(this.#waits, this.#now);
     if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
     if (this.#running.size > 0 || this.#waits.size > 0 || this.#ready.size > 0) {
@@ -728,9 +589,7 @@ export class Run {
   // Commits
 
   #hasNews(): boolean {
-    return (
-      this.#dirty.size > 0 || this.#attemptWrites.length > 0 || this.#next().kind !== "continue"
-    );
+    return !this.#writes.isEmpty || this.#next().kind !== "continue";
   }
 
   /** What becomes of the ticket if all is committed that is known now. */
@@ -763,104 +622,50 @@ export class Run {
   /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
   part(): Part | null {
     if (this.#place !== "leased") return null;
-    if (this.#frozen !== null) return this.#frozen.part;
+    const frozen = this.#writes.partOnItsWay;
+    if (frozen !== null) return frozen;
     const next = this.#next();
-    if (next.kind === "release") this.#takeBackStarts();
+    if (next.kind === "release") this.#writes.takeBackStarts(this.#ready);
     else if (this.#outcome !== null) this.#abandonBodies("the run has ended");
-    const steps = [...this.#dirty];
-    if (steps.length === 0 && this.#attemptWrites.length === 0 && next.kind === "continue") {
-      return null;
-    }
-    const nowMs = this.#context.runtime.clock.now();
-    const settles = steps.some(({ settled }) => settled !== null);
-    this.#partNumber += 1;
-    const part: Part = {
-      iid: this.iid,
-      runNumber: this.runNumber,
-      claimNumber: this.claimNumber,
-      partNumber: this.#partNumber,
-      seenEvents: this.#seenEvents,
-      steps: steps.map((step) => stepWrite(step, this.#doing(step), nowMs)),
-      attempts: this.#attemptWrites,
-      consumed: this.#consumed,
-      spawns: [],
-      deliveries: [],
-      outbox: [],
-      ...(this.#mustForgive && settles ? { takeovers: 0 } : {}),
+    if (this.#writes.isEmpty && next.kind === "continue") return null;
+    const { iid, runNumber, claimNumber, seenEvents } = this;
+    const part = this.#writes.freeze({
+      iid,
+      runNumber,
+      claimNumber,
+      seenEvents,
       next,
-    };
-    if (settles) this.#mustForgive = false;
-    const starting = [...this.#starting];
-    this.#dirty.clear();
-    this.#starting.clear();
-    this.#attemptWrites = [];
-    this.#consumed = [];
-    this.#historyBytes += part.steps.reduce((sum, step) => sum + bytesOf(step), 0);
-    this.#frozen = { part, steps, starting, seq: this.#journal.lastSeq, calls: this.#calls };
+      seq: this.#journal.lastSeq,
+      nowMs: this.#context.runtime.clock.now(),
+      doing: (step) => {
+        if (this.#waits.has(step)) return "waiting";
+        return this.#ready.has(step) ? "resting" : "running";
+      },
+    });
+    this.#historyBytes += bytesOfAll(part.steps);
     return part;
-  }
-
-  #doing(step: Step): Doing {
-    if (this.#waits.has(step)) return "waiting";
-    if (this.#starting.has(step)) return "starting";
-    return this.#ready.has(step) ? "resting" : null;
-  }
-
-  /** A start that does not happen now must not count. What a dead owner used up must, and is written all the same. */
-  #takeBackStarts(): void {
-    this.#starting.clear();
-    for (const step of this.#ready) {
-      if (!step.hasStartRow && step.attempts === step.recordedAttempts) continue;
-      step.hasStartRow = false;
-      this.#dirty.add(step);
-    }
   }
 
   /** The store's answer to the part. */
   committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
-    const frozen = this.#frozen;
-    if (frozen === null || this.#place !== "leased") return;
-    this.#frozen = null;
+    const part = this.#writes.partOnItsWay;
+    if (part === null || this.#place !== "leased") return;
     this.#now = Math.max(this.#now, answer.now);
-    this.#durable = frozen.seq;
-    for (const [n, step] of frozen.steps.entries()) {
-      const written = frozen.part.steps[n];
-      step.recordedAs = written?.status ?? null;
-      step.recordedAttempts = written?.attempts ?? 0;
-      const { wake } = written ?? { wake: null };
-      if (wake !== null && step.wakeAt === null) {
-        step.wakeAt = "at" in wake ? wake.at : answer.now + wake.inMs;
-      }
-    }
-    for (const step of frozen.starting) step.hasStartRow = true;
-    this.#releaseBarriers();
+    this.#writes.applied(answer.now);
     this.#pauseRequested = answer.pauseRequested;
     if (answer.state === "leased") {
+      this.#wantsReopen = false;
       this.#take(answer.events);
       return this.#schedulePass();
     }
     const isKept = answer.state !== "finished" && !this.#isGivenBack && this.#heldUntilMs === null;
     this.#place = isKept ? "parked" : "gone";
     this.#isDraining = false;
-    const end = answer.state === "finished" ? "finished" : isKept ? answer.state : "gone";
-    this.#host.ended(
-      this,
-      end,
-      answer.state === "parked" ? dueAt(frozen.part.next, answer.now) : null,
-    );
-    if (end !== "parked" || frozen.calls === this.#calls) return;
-    // The code called a step while the part was on its way.
-    this.#wantsReopen = true;
-    this.#schedulePass();
-  }
-
-  #releaseBarriers(): void {
-    for (let n = this.#barriers.length - 1; n >= 0; n--) {
-      const barrier = this.#barriers[n];
-      if (barrier === undefined || barrier.seq > this.#durable) continue;
-      this.#barriers.splice(n, 1);
-      barrier.resolve();
-    }
+    const end = answer.state === "finished" || isKept ? answer.state : "gone";
+    const due = answer.state === "parked" ? dueAt(part.next, answer.now) : null;
+    this.#host.ended(this, end, due);
+    // A paused run waits for its resume, whatever its code does.
+    if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
   }
 
   #take(events: readonly EventRecord[]): void {
@@ -872,20 +677,5 @@ export class Run {
 
 function dueAt(next: Next, now: DbTime): DbTime | null {
   if (next.kind === "release") return now + next.inMs;
-  if (next.kind !== "park" || next.wake === null) return null;
-  return "at" in next.wake ? next.wake.at : now + next.wake.inMs;
-}
-
-function waitTimeout(step: Step): WaitTimeoutError {
-  return new WaitTimeoutError(
-    `no event of type ${quote(step.eventType)} came for step ${quote(step.name)} in time`,
-  );
-}
-
-function noAttemptsLeft(step: Step): StepMaxAttemptsExceeded {
-  const cause = step.lastError === null ? undefined : decodeError(step.lastError);
-  return new StepMaxAttemptsExceeded(
-    `step ${quote(step.name)} was begun ${step.attempts} times and has no attempt left`,
-    cause === undefined ? undefined : { cause },
-  );
+  return next.kind === "park" && next.wake !== null ? wakeTime(next.wake, now) : null;
 }

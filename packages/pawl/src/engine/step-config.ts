@@ -2,7 +2,12 @@ import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
 import { ValidationError } from "../model/errors.js";
 import { defaultLimits, defaultStepDefaults, type Backoff } from "../model/limits.js";
 import { quote } from "../model/quote.js";
-import type { EffectiveStepConfig, WorkflowJitter, WorkflowRetries, WorkflowStepConfig } from "../authoring/step.js";
+import type {
+  EffectiveStepConfig,
+  WorkflowJitter,
+  WorkflowRetries,
+  WorkflowStepConfig,
+} from "../authoring/step.js";
 
 /** A step's config with nothing left to default or to parse. */
 export type StepPolicy = {
@@ -122,6 +127,8 @@ function predicateOf(
   field: string,
 ): ((error: unknown) => boolean) | null {
   if (retries?.retryable === undefined) return null;
-  if (typeof retries.retryable === "function") return (error) => retries.retryable?.(error) ?? true;
-  throw new ValidationError(`${field} must be a function, got ${quote(retries.retryable)}`);
+  if (typeof retries.retryable !== "function") {
+    throw new ValidationError(`${field} must be a function, got ${quote(retries["retryable"])}`);
+  }
+  return (error) => retries.retryable?.(error) ?? true;
 }

@@ -8,7 +8,8 @@ import { parseDurationMs } from "../model/duration.js";
 import { ValidationError } from "../model/errors.js";
 import { validEventType, validStepName } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import type { EngineContext, Run } from "./run.js";
+import type { EngineContext } from "./context.js";
+import type { Run } from "./run.js";
 
 type Callback = (context: StepContext) => unknown;
 

@@ -1,32 +1,18 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import {
-  Run,
-  type EngineContext,
-  type RunHost,
-  type StepBudget,
-  type TurnEnd,
-} from "../engine/run.js";
+import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
+import { Run } from "../engine/run.js";
 import type { RunnerHints } from "../instances/ports.js";
-import { membersOf, type Signal } from "../model/abort.js";
-import { encodeError } from "../model/error-codec.js";
-import { SerializationError } from "../model/errors.js";
+import type { Signal } from "../model/abort.js";
 import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
-import type { Cancel } from "../model/seams.js";
 import type { DbTime, Target } from "../store/records.js";
-import type {
-  Claimed,
-  HeartbeatAnswer,
-  Lane,
-  LoadedRun,
-  Part,
-  PartAnswer,
-  PollAnswer,
-  Store,
-} from "../store/store.js";
+import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
 import { Committer, type BatchLimits } from "./committer.js";
+import { FinishWaiters } from "./finish-waiters.js";
 import { Lease } from "./lease.js";
 import { LiveRuns, type LiveLimits } from "./live-runs.js";
+import { Looks } from "./looks.js";
+import { commitApart } from "./refused-part.js";
 
 export type RunnerOptions = {
   /** Runs that are leased at a time. */
@@ -57,16 +43,21 @@ export type TickResult = {
   readonly nextWakeInMs: number | null;
 };
 
+/** What was claimed: how many, and when the last of these turns is over. */
+export type Started = { readonly count: number; readonly done: Promise<void> };
+
 /** A dispatcher's ear: there is work, now or in so many ms. */
 export type Wake = (inMs?: number) => void;
 
-/** What was claimed: how many, and when the last of these turns is over. */
-export type Started = { readonly count: number; readonly done: Promise<void> };
+/** The runner as a dispatcher sees it: what decides when to look for work. */
+export type DispatchedRunner = Pick<
+  Runner,
+  "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "stop" | "logger"
+>;
 
 const INBOX_ROWS = 1_000;
 /** So that runs that resume can never keep new ones out for ever. */
 const SHARE_FOR_NEW = 0.1;
-const LOOK_AGAIN_MS = 20;
 /** A body that runs longer than this gets a row that says so. */
 const NOTE_RUNNING_MS = 1_000;
 /** From so many takeovers on, a run may be what kills its owners. */
@@ -84,7 +75,9 @@ export class Runner implements RunHost, RunnerHints {
 
   readonly #lease: Lease;
   readonly #committer: Committer;
+  readonly #looks: Looks;
   readonly #live: LiveRuns;
+
   /** Runs whose tickets this process holds, and how their turns' ends are awaited. */
   readonly #leased = new Map<string, Run>();
   readonly #turns = new Map<Run, () => void>();
@@ -94,14 +87,12 @@ export class Runner implements RunHost, RunnerHints {
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
   #claiming: Promise<unknown> = Promise.resolve();
-  #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
 
-  readonly #toLookAt = new Set<Run>();
-  readonly #alarms = new Map<Run, Cancel>();
-  readonly #finishWaiters = new Map<string, Set<() => void>>();
+  readonly #finishWaiters: FinishWaiters;
 
+  readonly #onNextEnd: (() => void)[] = [];
   #dispatcher: Wake | null = null;
   #isStopping = false;
   #isClosed = false;
@@ -129,6 +120,12 @@ export class Runner implements RunHost, RunnerHints {
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
+    this.#looks = new Looks(store, runtime, logger, {
+      isLeased: (run) => this.#leased.get(run.iid) === run,
+      lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
+      failed: () => this.#lease.lostTouch(),
+    });
+    this.#finishWaiters = new FinishWaiters(runtime.scheduler);
     this.#live = new LiveRuns(options.live, ({ workflow, id, runNumber }) => {
       logger.debug("run.evicted", { workflow, id, runNumber });
     });
@@ -168,9 +165,12 @@ export class Runner implements RunHost, RunnerHints {
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
-    // Work may be left behind: whoever frees a place says so, and nothing new overtakes it.
-    if (this.freeSlots === 0) this.#lastClaimWasShort = false;
-    if (limit <= 0 || this.#isStopping || this.#isClosed) return nothing;
+    if (this.#isStopping || this.#isClosed) return nothing;
+    if (limit <= 0) {
+      // There may be work that nobody looked for: as after a full claim.
+      this.#lastClaimWasShort = false;
+      return nothing;
+    }
     return this.#oneByOne(async () => {
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
@@ -194,6 +194,8 @@ export class Runner implements RunHost, RunnerHints {
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
     this.#dispatcher = null;
+    // What a claim on its way brings is given back too.
+    await this.#claiming;
     for (const run of this.#leased.values()) run.drain();
     if (!(await this.#emptiedWithin(timeoutMs))) {
       for (const run of this.#leased.values()) run.giveBack();
@@ -205,24 +207,19 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   async #emptiedWithin(ms: number): Promise<boolean> {
-    // Not by the clock: timers may fire before it shows their time.
-    let isLate = ms <= 0;
+    // Not by the clock: a timer may fire before that shows its time.
+    const patience = { isOver: ms <= 0 };
     const cancel = this.#context.runtime.scheduler.after(ms, () => {
-      isLate = true;
+      patience.isOver = true;
       this.#turnEnded();
     });
-    while (!this.#isEmpty && !isLate) {
+    const isEmpty = (): boolean => !this.isBusy && this.#reserved === 0;
+    while (!isEmpty() && !patience.isOver) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return this.#isEmpty;
+    return isEmpty();
   }
-
-  /** Nothing is ours, and nothing that was asked for can become ours. */
-  get #isEmpty(): boolean {
-    return !this.isBusy && this.#reserved === 0 && this.#claimsOnTheirWay === 0;
-  }
-  readonly #onNextEnd: (() => void)[] = [];
 
   /** As if the process had died here and now: for tests. */
   crash(): void {
@@ -254,11 +251,7 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    this.#claimsOnTheirWay += 1;
-    const result = this.#claiming.then(work).finally(() => {
-      this.#claimsOnTheirWay -= 1;
-      this.#wakeWaiters();
-    });
+    const result = this.#claiming.then(work);
     this.#claiming = result.catch(() => {});
     return result;
   }
@@ -291,7 +284,7 @@ export class Runner implements RunHost, RunnerHints {
     const turn = this.#enter(run, budget);
     const hasNews = claimed.eventCount > run.seenEvents;
     run.reclaimed(claimed, hasNews);
-    if (hasNews) this.#lookSoon(run);
+    if (hasNews) this.#looks.soon(run);
     return turn;
   }
 
@@ -381,12 +374,7 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   lookAt(run: Run, at: DbTime): void {
-    this.#alarms.get(run)?.();
-    const cancel = this.#context.runtime.scheduler.after(this.#lease.msUntil(at), () => {
-      this.#alarms.delete(run);
-      this.#lookSoon(run);
-    });
-    this.#alarms.set(run, cancel);
+    this.#looks.in(this.#lease.msUntil(at), run);
   }
 
   reopen(run: Run): void {
@@ -412,27 +400,21 @@ export class Runner implements RunHost, RunnerHints {
     this.#leave(run);
     if (dueAt !== null) this.#dispatcher?.(this.#lease.msUntil(dueAt));
     if (how === "parked" || how === "paused") this.#live.keep(run);
-    if (how === "finished") this.#finished(run);
+    if (how === "finished") this.#finishWaiters.tell(run);
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
   }
 
   #leave(run: Run): void {
-    this.#alarms.get(run)?.();
-    this.#alarms.delete(run);
-    this.#toLookAt.delete(run);
+    this.#looks.forget(run);
     if (this.#leased.get(run.iid) === run) this.#leased.delete(run.iid);
     this.#turns.get(run)?.();
     this.#turns.delete(run);
     this.#turnEnded();
   }
 
-  #wakeWaiters(): void {
-    for (const resolve of this.#onNextEnd.splice(0)) resolve();
-  }
-
   #turnEnded(): void {
-    this.#wakeWaiters();
+    for (const resolve of this.#onNextEnd.splice(0)) resolve();
     this.#holdLease();
     // A full claim left work behind: there is room for it now.
     if (!this.#lastClaimWasShort) this.#dispatcher?.();
@@ -451,7 +433,7 @@ export class Runner implements RunHost, RunnerHints {
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug("run.lost", { workflow, id, runNumber, reason });
     this.#forget(run, reason);
-    this.#finished(run);
+    this.#finishWaiters.tell(run);
   }
 
   #died(): void {
@@ -459,82 +441,16 @@ export class Runner implements RunHost, RunnerHints {
     for (const run of this.#leased.values()) this.#lost(run, "the lease ran out");
   }
 
-  /** Should not happen: what is stored was checked before. The step that cannot be stored fails, alone. */
   #refused(run: Run, part: Part, message: string): void {
     const { workflow, id, runNumber } = run;
     this.#context.logger.error("commit.refused", { workflow, id, runNumber, message });
     this.#forget(run, message);
-    this.#commitApart(part, message).catch((error: unknown) => {
+    commitApart(this.#store, part, message).catch((error: unknown) => {
       this.#context.logger.error("commit.refused", { workflow, id, error: String(error) });
     });
   }
 
-  async #commitApart(part: Part, message: string): Promise<void> {
-    let { partNumber } = part;
-    const send = async (change: Partial<Part>): Promise<PartAnswer | undefined> => {
-      partNumber += 1;
-      const next = { kind: "continue" } as const;
-      const apart = { ...part, steps: [], attempts: [], consumed: [], next, ...change, partNumber };
-      return (await this.#store.commit([apart]))[0];
-    };
-    for (const step of part.steps) {
-      const consumed = part.consumed.filter(({ ord }) => ord === step.ord);
-      const answer = await send({ steps: [step], consumed });
-      if (answer?.kind !== "bad") continue;
-      const error = encodeError(new SerializationError(message));
-      await send({ steps: [{ ...step, status: "errored", result: null, error, wake: null }] });
-    }
-    await send({ next: { kind: "release", inMs: 0, historyBytes: 0 } });
-  }
-
-  // Looks
-
-  #lookSoon(run: Run): void {
-    if (this.#toLookAt.size === 0) {
-      this.#context.runtime.scheduler.macrotask(() => void this.#look());
-    }
-    this.#toLookAt.add(run);
-  }
-
-  async #look(): Promise<void> {
-    const runs = [...this.#toLookAt].filter((run) => this.#leased.get(run.iid) === run);
-    this.#toLookAt.clear();
-    if (runs.length === 0 || this.#isClosed) return;
-    const requests = runs.map(({ iid, runNumber, claimNumber, seenEvents }) => {
-      return { iid, runNumber, claimNumber, seenEvents };
-    });
-    let answers: PollAnswer[];
-    try {
-      answers = await this.#store.poll(requests);
-    } catch (error) {
-      this.#lease.lostTouch();
-      this.#context.logger.warn("poll.failed", { runs: runs.length, error: String(error) });
-      return this.#lookLater(runs, this.#lease.leaseMs / 10);
-    }
-    const busy: Run[] = [];
-    for (const [n, run] of runs.entries()) {
-      const answer = answers[n];
-      // A part that parked or ended it may have been answered meanwhile.
-      const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
-      if (answer === undefined || !isSame || this.#leased.get(run.iid) !== run) continue;
-      if (answer.kind === "ok") run.look(answer);
-      else if (answer.kind === "busy") busy.push(run);
-      else this.#lookedAndLost(run);
-    }
-    this.#lookLater(busy, LOOK_AGAIN_MS);
-  }
-
-  /** It may be our own part that parked it, whose answer is still on its way: that one knows. */
-  #lookedAndLost(run: Run): void {
-    if (!run.hasPartOnItsWay) this.#lost(run, "another runner has it, or it was ended");
-  }
-
-  #lookLater(runs: readonly Run[], ms: number): void {
-    if (runs.length === 0) return;
-    this.#context.runtime.scheduler.after(ms, () => {
-      for (const run of runs) if (this.#leased.get(run.iid) === run) this.#lookSoon(run);
-    });
-  }
+  // Heartbeats
 
   #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
     const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
@@ -543,7 +459,7 @@ export class Runner implements RunHost, RunnerHints {
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
       const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
       // The heartbeat may be older than the claim: only a look is certain.
-      if (!isCertain || hasNews) this.#lookSoon(run);
+      if (!isCertain || hasNews) this.#looks.soon(run);
       run.noteRunning(NOTE_RUNNING_MS);
       run.nudge();
     }
@@ -588,11 +504,10 @@ export class Runner implements RunHost, RunnerHints {
       started: (runs) => {
         this.#reserved -= runs.length;
         if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
-        this.#wakeWaiters();
       },
       release: (places) => {
         this.#reserved -= places;
-        this.#wakeWaiters();
+        this.#turnEnded();
       },
     };
   }
@@ -604,39 +519,16 @@ export class Runner implements RunHost, RunnerHints {
   poke(owner: string, target: Target): void {
     if (owner !== this.#lease.id) return;
     for (const run of this.#leased.values()) {
-      if (run.id === target.id && run.workflow === target.workflow) return this.#lookSoon(run);
+      if (run.id === target.id && run.workflow === target.workflow) return this.#looks.soon(run);
     }
   }
 
   finished(target: Target, ms: number, signal?: Signal): Promise<void> {
-    const key = keyOf(target);
-    return new Promise((resolve) => {
-      const waiters = this.#finishWaiters.get(key) ?? new Set();
-      const abort = signal === undefined ? null : membersOf(signal);
-      const done = (): void => {
-        cancel();
-        abort?.removeEventListener("abort", done);
-        waiters.delete(done);
-        if (waiters.size === 0) this.#finishWaiters.delete(key);
-        resolve();
-      };
-      const cancel = this.#context.runtime.scheduler.after(ms, done);
-      abort?.addEventListener("abort", done);
-      waiters.add(done);
-      this.#finishWaiters.set(key, waiters);
-    });
-  }
-
-  #finished(run: Target): void {
-    for (const done of this.#finishWaiters.get(keyOf(run)) ?? []) done();
+    return this.#finishWaiters.wait(target, ms, signal);
   }
 }
 
 const nothing: Started = { count: 0, done: Promise.resolve() };
-
-function keyOf({ workflow, id }: Target): string {
-  return `${workflow}\n${id}`;
-}
 
 /** A run that was born leased. */
 function asClaimed(

@@ -3,7 +3,7 @@ import type { Bindings, InstanceStatus, SentEvent } from "../authoring/bindings.
 import type { WorkflowsOptions } from "../authoring/options.js";
 import type { Registry } from "../authoring/registry.js";
 import type { StepContext } from "../authoring/step.js";
-import { defaultTiming } from "../engine/run.js";
+import { defaultTiming } from "../engine/context.js";
 import type { History, HistoryOptions, HistoryStep } from "../instances/history.js";
 import { instanceNotFound } from "../instances/requests.js";
 import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";

@@ -3,7 +3,6 @@ import {
   defineRegistry,
   defineWorkflow,
   WorkflowEntrypoint,
-  type Bindings,
   type WorkflowEvent,
   type WorkflowStep,
 } from "pawl";
@@ -120,12 +119,11 @@ export function authoring(on: StoreFixture): void {
       });
       const { h } = await open(on, {
         workflows: { PING, CALLER },
-        env: (workflows: Bindings<{ PING: typeof PING }, unknown>) => ({
+        env: (workflows) => ({
           ping: async () => (await workflows.PING.create({ id: "pinged" })).id,
         }),
-      } as never);
-      const bindings = h.workflows as unknown as Bindings<{ CALLER: typeof CALLER }, unknown>;
-      const i = await bindings.CALLER.create();
+      });
+      const i = await h.workflows.CALLER.create();
       await h.runUntilIdle();
       expect(await i.status()).toEqual({ status: "complete", output: "pinged" });
     });
@@ -203,13 +201,18 @@ export function authoring(on: StoreFixture): void {
 
     async function opened(run: Parameters<typeof registry>[0]) {
       const { h, database } = await open(on, { workflows: registry(run) as never });
-      const { MAIN } = h.workflows as unknown as Record<"MAIN", Awaited<ReturnType<typeof stage>>["workflows"][string]>;
+      const { MAIN } = h.workflows as unknown as Record<
+        "MAIN",
+        Awaited<ReturnType<typeof stage>>["workflows"][string]
+      >;
       return { h, MAIN, database };
     }
 
     test("create takes the schema's input; the code gets its output", async () => {
       let payload: unknown;
-      const { h, MAIN } = await opened((event) => ({ n: ((payload = event.payload), event.payload.n) }));
+      const { h, MAIN } = await opened((event) => ({
+        n: ((payload = event.payload), event.payload.n),
+      }));
       const i = await MAIN.create({ params: good });
       await h.runUntilIdle();
       expect(payload).toEqual({ n: 7, tag: "none" });
@@ -222,7 +225,10 @@ export function authoring(on: StoreFixture): void {
       await expect(create).rejects.toMatchObject({ code: "INVALID_PARAMS", status: 400 });
       await expect(create).rejects.toThrow("n");
       await expect(MAIN.get("bad")).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
-      const batch = MAIN.createBatch([{ id: "fine", params: good }, { id: "bad2", params: {} }]);
+      const batch = MAIN.createBatch([
+        { id: "fine", params: good },
+        { id: "bad2", params: {} },
+      ]);
       await expect(batch).rejects.toMatchObject({ code: "INVALID_PARAMS" });
       await expect(MAIN.get("fine")).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
     });
@@ -231,7 +237,10 @@ export function authoring(on: StoreFixture): void {
       const { h, MAIN } = await opened(() => ({ n: 101 }));
       const i = await MAIN.create({ params: good });
       await h.runUntilIdle();
-      expect(await i.status()).toMatchObject({ status: "errored", error: { name: "ValidationError" } });
+      expect(await i.status()).toMatchObject({
+        status: "errored",
+        error: { name: "ValidationError" },
+      });
       expect((await i.status()).error?.message).toContain("n");
     });
 
@@ -242,9 +251,11 @@ export function authoring(on: StoreFixture): void {
       });
       const i = await MAIN.create({ params: good });
       await h.runUntilIdle();
-      await expect(i.sendEvent({ type: "approval", payload: { ok: "yes" } })).rejects.toMatchObject({
-        code: "INVALID_EVENT_PAYLOAD",
-      });
+      await expect(i.sendEvent({ type: "approval", payload: { ok: "yes" } })).rejects.toMatchObject(
+        {
+          code: "INVALID_EVENT_PAYLOAD",
+        },
+      );
       await h.runUntilIdle();
       expect(await i.status()).toEqual({ status: "waiting" });
       await i.sendEvent({ type: "approval", payload: { ok: true } });

@@ -21,24 +21,30 @@ const stepsCode: Code = async (event, step) => {
 export function budgets(on: StoreFixture): void {
   // Every verb of the store is one atomic write or one read: what they cost in statements has tests of its own.
   describe("budgets", () => {
-    test.each([1, 5, 50])("in-process, a run of %i steps takes one commit a step and one to start", async (k) => {
-      const { s, store } = await counted(on, stepsCode);
-      s.h.runner.serve(() => {});
-      const i = await s.create(k);
-      expect(await i.result()).toBe(k);
-      const { get: _reads, ...calls } = store.calls;
-      expect(calls).toEqual({ create: 1, commit: k });
-    });
+    test.each([1, 5, 50])(
+      "in-process, a run of %i steps takes one commit a step and one to start",
+      async (k) => {
+        const { s, store } = await counted(on, stepsCode);
+        s.h.runner.serve(() => {});
+        const i = await s.create(k);
+        expect(await i.result()).toBe(k);
+        const { get: _reads, ...calls } = store.calls;
+        expect(calls).toEqual({ create: 1, commit: k });
+      },
+    );
 
-    test.each([1, 5, 50])("queued, a run of %i steps takes one commit more: the claim", async (k) => {
-      const { s, store } = await counted(on, stepsCode);
-      const i = await s.create(k);
-      await s.h.tick();
-      const { create, claim, commit, load, poll, heartbeat } = store.calls;
-      expect({ create, claim, commit }).toEqual({ create: 1, claim: 1, commit: k });
-      expect([load, poll, heartbeat]).toEqual([undefined, undefined, undefined]);
-      expect(await i.status()).toEqual({ status: "complete", output: k });
-    });
+    test.each([1, 5, 50])(
+      "queued, a run of %i steps takes one commit more: the claim",
+      async (k) => {
+        const { s, store } = await counted(on, stepsCode);
+        const i = await s.create(k);
+        await s.h.tick();
+        const { create, claim, commit, load, poll, heartbeat } = store.calls;
+        expect({ create, claim, commit }).toEqual({ create: 1, claim: 1, commit: k });
+        expect([load, poll, heartbeat]).toEqual([undefined, undefined, undefined]);
+        expect(await i.status()).toEqual({ status: "complete", output: k });
+      },
+    );
 
     test("one row a step, written once, and progress leaves the ticket alone", async () => {
       const { s, store } = await counted(on, stepsCode);
@@ -71,14 +77,18 @@ export function budgets(on: StoreFixture): void {
       });
       await s.create();
       await s.h.tick();
-      expect(store.parts.map(({ steps, next }) => [steps.length, next.kind])).toEqual([[3, "park"]]);
+      expect(store.parts.map(({ steps, next }) => [steps.length, next.kind])).toEqual([
+        [3, "park"],
+      ]);
     });
 
     test("200 runs of 50 steps at once need less than one commit for 20 steps", async () => {
       const { s, store } = await counted(on, stepsCode, { runner: { concurrency: 200 } });
       const batch = Array.from({ length: 100 }, (_, n) => ({ id: `a${n}`, params: 50 }));
       await s.workflows["MAIN"]?.createBatch(batch);
-      await s.workflows["MAIN"]?.createBatch(batch.map(({ params }, n) => ({ id: `b${n}`, params })));
+      await s.workflows["MAIN"]?.createBatch(
+        batch.map(({ params }, n) => ({ id: `b${n}`, params })),
+      );
       store.reset();
       expect(await s.h.tick()).toEqual({ processed: 200, nextWakeInMs: null });
       expect(store.calls["claim"]).toBe(1);
@@ -138,7 +148,9 @@ export function budgets(on: StoreFixture): void {
       await s.start();
       store.reset();
       await s.pass(1_000);
-      expect(store.parts.map(({ steps, next }) => [steps.length, next.kind])).toEqual([[1, "complete"]]);
+      expect(store.parts.map(({ steps, next }) => [steps.length, next.kind])).toEqual([
+        [1, "complete"],
+      ]);
     });
 
     test("one claim, one load and one heartbeat serve all runs of a process", async () => {

@@ -10,7 +10,11 @@ async function held(on: StoreFixture) {
   const body = new HeldBody<string>();
   const entered: string[] = [];
   const s = await stage(on, async (_event, step) => {
-    const a = await step.do("a", { timeout: "1 day" }, (context) => (entered.push("a"), body.body(context)));
+    const a = await step.do(
+      "a",
+      { timeout: "1 day" },
+      (context) => (entered.push("a"), body.body(context)),
+    );
     const b = await step.do("b", () => (entered.push("b"), "b"));
     return [a, b];
   });
@@ -97,25 +101,28 @@ export function control(on: StoreFixture): void {
     test.each([
       ["in time", 59_000, "event"],
       ["too late", 61_000, "WaitTimeoutError"],
-    ])("a deadline counts on while paused: an event that was %s", async (_what, sentAfter, outcome) => {
-      const s = await stage(
-        on,
-        (_event, step) =>
-          step.waitForEvent("wait", { type: "go", timeout: "1 minute" }).then(
-            () => "event",
-            (error: Error) => error.name,
-          ),
-        { runner },
-      );
-      const i = await s.start();
-      await i.pause();
-      await s.pass(sentAfter);
-      await i.sendEvent({ type: "go" });
-      await s.pass("1 hour");
-      await i.resume();
-      await s.h.runUntilIdle();
-      expect(await i.status()).toEqual({ status: "complete", output: outcome });
-    });
+    ])(
+      "a deadline counts on while paused: an event that was %s",
+      async (_what, sentAfter, outcome) => {
+        const s = await stage(
+          on,
+          (_event, step) =>
+            step.waitForEvent("wait", { type: "go", timeout: "1 minute" }).then(
+              () => "event",
+              (error: Error) => error.name,
+            ),
+          { runner },
+        );
+        const i = await s.start();
+        await i.pause();
+        await s.pass(sentAfter);
+        await i.sendEvent({ type: "go" });
+        await s.pass("1 hour");
+        await i.resume();
+        await s.h.runUntilIdle();
+        expect(await i.status()).toEqual({ status: "complete", output: outcome });
+      },
+    );
 
     test("restart begins a new run; the old one stays readable, and its events stay with it", async () => {
       const s = await stage(
@@ -134,7 +141,10 @@ export function control(on: StoreFixture): void {
       await s.h.runUntilIdle();
       await i.sendEvent({ type: "go", payload: "new" });
       expect(await s.toEnd(i)).toEqual({ status: "complete", output: [20, "new"] });
-      expect(await s.history(i)).toMatchObject({ runNumber: 2, runs: [{ runNumber: 2 }, { runNumber: 1 }] });
+      expect(await s.history(i)).toMatchObject({
+        runNumber: 2,
+        runs: [{ runNumber: 2 }, { runNumber: 1 }],
+      });
       expect(await s.steps(i, 1)).toMatchObject([{ name: "n", result: 10 }, { name: "wait" }]);
       expect(await s.events(i, 1)).toMatchObject([{ payload: "old" }]);
       expect(await s.events(i, 2)).toMatchObject([{ payload: "new" }]);
@@ -151,7 +161,9 @@ export function control(on: StoreFixture): void {
       body.result.open("finished");
       await turn;
       expect(await i.status()).toEqual({ status: "paused" });
-      expect(await s.steps(i)).toMatchObject([{ name: "a", status: "completed", result: "finished" }]);
+      expect(await s.steps(i)).toMatchObject([
+        { name: "a", status: "completed", result: "finished" },
+      ]);
       await s.pass("1 hour");
       expect(entered).toEqual(["a"]);
       await i.resume();
@@ -183,7 +195,9 @@ export function control(on: StoreFixture): void {
       await turn;
       expect(await i.status()).toEqual({ status: "paused" });
       await s.pass("1 hour");
-      expect(await s.steps(i)).toMatchObject([{ attempts: [{ n: 1, error: { message: "first" } }] }]);
+      expect(await s.steps(i)).toMatchObject([
+        { attempts: [{ n: 1, error: { message: "first" } }] },
+      ]);
       await i.resume();
       expect(await s.toEnd(i)).toEqual({ status: "complete", output: "second" });
     });
@@ -220,19 +234,24 @@ export function control(on: StoreFixture): void {
       expect(await statusOf(i)).toBe("complete");
     });
 
-    test.each(["pause", "terminate"] as const)("%s of an ended instance is refused", async (verb) => {
-      const s = await stage(on, (event) => {
-        if (event.payload === "fail") throw new Error("no");
-      });
-      for (const params of ["fail", "succeed"]) {
-        const i = await s.start(params);
-        await expect(i[verb]()).rejects.toMatchObject({ code: "INSTANCE_TERMINAL" });
-      }
-      const ended = await s.create();
-      await ended.terminate();
-      await expect(ended[verb]()).rejects.toMatchObject({ code: "INSTANCE_TERMINAL" });
-      await expect(ended.sendEvent({ type: "x" })).rejects.toMatchObject({ code: "INSTANCE_TERMINAL" });
-    });
+    test.each(["pause", "terminate"] as const)(
+      "%s of an ended instance is refused",
+      async (verb) => {
+        const s = await stage(on, (event) => {
+          if (event.payload === "fail") throw new Error("no");
+        });
+        for (const params of ["fail", "succeed"]) {
+          const i = await s.start(params);
+          await expect(i[verb]()).rejects.toMatchObject({ code: "INSTANCE_TERMINAL" });
+        }
+        const ended = await s.create();
+        await ended.terminate();
+        await expect(ended[verb]()).rejects.toMatchObject({ code: "INSTANCE_TERMINAL" });
+        await expect(ended.sendEvent({ type: "x" })).rejects.toMatchObject({
+          code: "INSTANCE_TERMINAL",
+        });
+      },
+    );
 
     test("an instance that does not exist cannot be found", async () => {
       const s = await stage(on, () => 1);
@@ -240,39 +259,45 @@ export function control(on: StoreFixture): void {
       await expect(unknown).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
     });
 
-    test.each(["queued", "waiting", "paused"])("terminate ends a %s instance for good", async (state) => {
-      let calls = 0;
-      const s = await stage(on, async (_event, step) => {
-        await step.sleep("nap", "1 hour");
-        await step.do("after", () => ++calls);
-      });
-      const i = await s.create();
-      if (state !== "queued") await s.h.runUntilIdle();
-      if (state === "paused") await i.pause();
-      expect(await statusOf(i)).toBe(state);
-      await i.terminate();
-      expect(await i.status()).toEqual({ status: "terminated" });
-      await s.pass("1 day");
-      expect(calls).toBe(0);
-      await expect(i.result({ timeout: 0 })).rejects.toThrow(InstanceTerminatedError);
-    });
+    test.each(["queued", "waiting", "paused"])(
+      "terminate ends a %s instance for good",
+      async (state) => {
+        let calls = 0;
+        const s = await stage(on, async (_event, step) => {
+          await step.sleep("nap", "1 hour");
+          await step.do("after", () => ++calls);
+        });
+        const i = await s.create();
+        if (state !== "queued") await s.h.runUntilIdle();
+        if (state === "paused") await i.pause();
+        expect(await statusOf(i)).toBe(state);
+        await i.terminate();
+        expect(await i.status()).toEqual({ status: "terminated" });
+        await s.pass("1 day");
+        expect(calls).toBe(0);
+        await expect(i.result({ timeout: 0 })).rejects.toThrow(InstanceTerminatedError);
+      },
+    );
 
     test.each([
       ["here: at once", false],
       ["elsewhere: within a heartbeat", true],
-    ])("terminate during a body, asked for %s, fires its signal and drops its result", async (_, far) => {
-      const { s, i, turn, body, entered } = await held(on);
-      await (far ? await elsewhere(s, i) : i).terminate();
-      expect(await i.status()).toEqual({ status: "terminated" });
-      await s.clock.advance(far ? 10_000 : 0);
-      expect(body.signal?.aborted).toBe(true);
-      body.result.open("late");
-      await turn;
-      await s.pass("1 hour");
-      expect(await i.status()).toEqual({ status: "terminated" });
-      expect(entered).toEqual(["a"]);
-      for (const step of await s.steps(i)) expect(step.result).toBeUndefined();
-    });
+    ])(
+      "terminate during a body, asked for %s, fires its signal and drops its result",
+      async (_, far) => {
+        const { s, i, turn, body, entered } = await held(on);
+        await (far ? await elsewhere(s, i) : i).terminate();
+        expect(await i.status()).toEqual({ status: "terminated" });
+        await s.clock.advance(far ? 10_000 : 0);
+        expect(body.signal?.aborted).toBe(true);
+        body.result.open("late");
+        await turn;
+        await s.pass("1 hour");
+        expect(await i.status()).toEqual({ status: "terminated" });
+        expect(entered).toEqual(["a"]);
+        for (const step of await s.steps(i)) expect(step.result).toBeUndefined();
+      },
+    );
 
     test("restart during a body: its signal fires, and its late result lands in neither run", async () => {
       const old = new HeldBody<string>();
@@ -296,23 +321,26 @@ export function control(on: StoreFixture): void {
       for (const step of await s.steps(i, 1)) expect(step.result).toBeUndefined();
     });
 
-    test.each(["complete", "errored", "terminated", "paused"])("a %s instance can be restarted", async (state) => {
-      let runs = 0;
-      const s = await stage(on, async (event, step) => {
-        runs += 1;
-        if (event.runNumber === 2) return [event.payload, event.runNumber];
-        if (state === "errored") throw new Error("no");
-        if (state !== "complete") await step.sleep("nap", "1 hour");
-        return "first";
-      });
-      const i = await s.start("the params");
-      if (state === "terminated") await i.terminate();
-      if (state === "paused") await i.pause();
-      expect(await statusOf(i)).toBe(state);
-      await i.restart();
-      expect(await s.toEnd(i)).toEqual({ status: "complete", output: ["the params", 2] });
-      expect(runs).toBe(2);
-    });
+    test.each(["complete", "errored", "terminated", "paused"])(
+      "a %s instance can be restarted",
+      async (state) => {
+        let runs = 0;
+        const s = await stage(on, async (event, step) => {
+          runs += 1;
+          if (event.runNumber === 2) return [event.payload, event.runNumber];
+          if (state === "errored") throw new Error("no");
+          if (state !== "complete") await step.sleep("nap", "1 hour");
+          return "first";
+        });
+        const i = await s.start("the params");
+        if (state === "terminated") await i.terminate();
+        if (state === "paused") await i.pause();
+        expect(await statusOf(i)).toBe(state);
+        await i.restart();
+        expect(await s.toEnd(i)).toEqual({ status: "complete", output: ["the params", 2] });
+        expect(runs).toBe(2);
+      },
+    );
 
     test("restart again and again: each run is kept with its outcome", async () => {
       const s = await stage(on, (event) => event.runNumber);

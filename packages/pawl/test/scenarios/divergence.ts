@@ -130,7 +130,9 @@ export function divergence(on: StoreFixture): void {
         },
         async (_event, step) => {
           const got = await Promise.all(
-            ["c", "new", "a"].map((name) => step.do(name, () => (again.push(name), `fresh ${name}`))),
+            ["c", "new", "a"].map((name) =>
+              step.do(name, () => (again.push(name), `fresh ${name}`)),
+            ),
           );
           await step.sleep("nap", hour);
           return got;

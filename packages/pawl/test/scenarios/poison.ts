@@ -70,7 +70,13 @@ export function poison(on: StoreFixture): void {
       ["with a NUL and half a surrogate", () => new Error("\0\ud800")],
       ["that is a function", () => () => 1],
       ["that is a symbol", () => Symbol("s")],
-      ["that is a class instance", () => new (class Odd {})()],
+      [
+        "that is a class instance",
+        () =>
+          new (class Odd {
+            n = 1;
+          })(),
+      ],
     ])("an error %s is stored as well as it can be, and replays", async (_what, make) => {
       const s = await stage(
         on,

@@ -34,8 +34,20 @@ const programs: readonly {
     name: "race of two steps through helpers of different depth",
     code: async (_event, step) => {
       const winner = await Promise.race([
-        deep(20, named("deep", step.do("a", () => 1))),
-        deep(0, named("flat", step.do("b", () => 2))),
+        deep(
+          20,
+          named(
+            "deep",
+            step.do("a", () => 1),
+          ),
+        ),
+        deep(
+          0,
+          named(
+            "flat",
+            step.do("b", () => 2),
+          ),
+        ),
       ]);
       await step.sleep("nap", 1_000);
       await step.do(`after ${winner}`, () => 1);
@@ -84,7 +96,9 @@ const programs: readonly {
         step.do("c", once, fails("c")),
       ]).catch((caught: unknown) => caught as AggregateError);
       await step.sleep("end", 1_000);
-      return (error as AggregateError).errors.map((each: Error) => each.name + each.message.slice(0, 2));
+      return (error as AggregateError).errors.map(
+        (each: Error) => each.name + each.message.slice(0, 2),
+      );
     },
     expected: ["Errora", "WaitTimeoutErrorno", "Errorc"],
   },
@@ -98,7 +112,9 @@ const programs: readonly {
         step.waitForEvent("wait", { type: "x", timeout: 2_000 }),
       ]);
       await step.sleep("end", 1_000);
-      return settled.map((each) => (each.status === "fulfilled" ? each.value : each.reason.message));
+      return settled.map((each) =>
+        each.status === "fulfilled" ? each.value : each.reason.message,
+      );
     },
     expected: [1, "no", undefined, 'no event of type "x" came for step "wait" in time'],
   },
@@ -231,7 +247,10 @@ export function races(on: StoreFixture): void {
           orders.push(order);
           await Promise.all(
             (["a", "b", "c"] as const).map(async (name, n) => {
-              await deep(9 - 4 * n, step.do(name, () => gates[name].passed));
+              await deep(
+                9 - 4 * n,
+                step.do(name, () => gates[name].passed),
+              );
               order.push(name);
             }),
           );

@@ -9,7 +9,7 @@ type Retries = Partial<WorkflowRetries>;
 async function attemptsOf(
   on: StoreFixture,
   error: (now: number) => unknown,
-  retries?: Retries,
+  given?: Retries,
   options: StageOptions & { timeout?: string } = {},
 ) {
   const { timeout, ...rest } = options;
@@ -17,7 +17,7 @@ async function attemptsOf(
   const s = await stage(
     on,
     (_event, step) => {
-      const config = retries === undefined ? {} : { retries: retries as WorkflowRetries };
+      const config = given === undefined ? {} : { retries: given as WorkflowRetries };
       return step.do("fails", { ...config, ...(timeout ? { timeout } : {}) }, () => {
         times.push(s.clock.now());
         throw error(s.clock.now());
@@ -64,7 +64,9 @@ export function retries(on: StoreFixture): void {
       const i = await s.start();
       expect(await i.status()).toEqual({ status: "waiting" });
       const [step] = await s.steps(i);
-      expect(step).toMatchObject({ wait: { reason: "retry", until: new Date(s.clock.now() + 5_000) } });
+      expect(step).toMatchObject({
+        wait: { reason: "retry", until: new Date(s.clock.now() + 5_000) },
+      });
       await s.pass(4_999);
       expect(calls).toBe(1);
       await s.pass(1);
@@ -95,7 +97,10 @@ export function retries(on: StoreFixture): void {
     });
 
     test("limit counts retries: 0 is one attempt, 2 are three", async () => {
-      for (const [limit, attempts] of [[0, 1], [2, 3]] as const) {
+      for (const [limit, attempts] of [
+        [0, 1],
+        [2, 3],
+      ] as const) {
         const { after } = await attemptsOf(on, plain, { limit, delay: 1 });
         expect(after.length).toBe(attempts);
       }
@@ -106,11 +111,15 @@ export function retries(on: StoreFixture): void {
       const s = await stage(
         on,
         (_event, step) =>
-          step.do("x", { retries: { limit: Infinity, delay: 1, backoff: "constant" } }, ({ attempt }) => {
-            calls += 1;
-            if (attempt < 40) throw new Error("not yet");
-            return attempt;
-          }),
+          step.do(
+            "x",
+            { retries: { limit: Infinity, delay: 1, backoff: "constant" } },
+            ({ attempt }) => {
+              calls += 1;
+              if (attempt < 40) throw new Error("not yet");
+              return attempt;
+            },
+          ),
         { runner: evicting },
       );
       expect(await s.output()).toBe(40);
@@ -118,13 +127,11 @@ export function retries(on: StoreFixture): void {
     });
 
     test("exponential delays without end stay below the longest allowed sleep", async () => {
-      const s = await stage(
-        on,
-        (_event, step) =>
-          step.do("x", { retries: { limit: Infinity, delay: "100 days" } }, ({ attempt }) => {
-            if (attempt < 5) throw new Error("not yet");
-            return attempt;
-          }),
+      const s = await stage(on, (_event, step) =>
+        step.do("x", { retries: { limit: Infinity, delay: "100 days" } }, ({ attempt }) => {
+          if (attempt < 5) throw new Error("not yet");
+          return attempt;
+        }),
       );
       const began = s.clock.now();
       expect(await s.output()).toBe(5);
@@ -149,7 +156,7 @@ export function retries(on: StoreFixture): void {
 
     test("NonRetryableError of a second copy of the module is one too", async () => {
       vi.resetModules();
-      const copy = (await import("../../src/model/errors.js")) as typeof import("pawl");
+      const copy = await import("../../src/model/errors.js");
       expect(copy.NonRetryableError).not.toBe(NonRetryableError);
       const { after } = await attemptsOf(on, () => new copy.NonRetryableError("stop"));
       expect(after).toEqual([0]);

@@ -1,6 +1,7 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { authoring } from "./authoring.js";
+import { beside } from "./beside.js";
 import { budgets } from "./budgets.js";
 import { children } from "./children.js";
 import { control } from "./control.js";
@@ -12,10 +13,28 @@ import { retries } from "./retries.js";
 import { runner } from "./runner.js";
 import { served } from "./serving.js";
 import { steps } from "./steps.js";
+import { stored } from "./stored.js";
 import { timeouts } from "./timeouts.js";
 import { waits } from "./waits.js";
 
-const topics = { authoring, children, steps, retries, timeouts, waits, races, control, recovery, runner, poison, divergence, budgets, served };
+const topics = {
+  authoring,
+  children,
+  steps,
+  stored,
+  retries,
+  timeouts,
+  waits,
+  beside,
+  races,
+  control,
+  recovery,
+  runner,
+  poison,
+  divergence,
+  budgets,
+  served,
+};
 
 /** What the engine promises, through its public API with a real runner, on one store. */
 export function scenarios(

@@ -5,18 +5,21 @@ import { until } from "../support/until.js";
 import { HeldBody, type Code, type Instance, type Stage } from "./stage.js";
 import { counting } from "./store-wrappers.js";
 
-const POLL_MS = 20;
+/** So long that hints must do it alone. */
+const SELDOM_MS = 60_000;
+/** Timers of runs that parked since the last look are found by polling. */
+const OFTEN_MS = 20;
 
 /** As small as a dispatcher can be: looks when told to, when something is due, and now and then. */
-function dispatch({ runner }: Workflows<Registry, unknown>): void {
+function dispatch({ runner }: Workflows<Registry, unknown>, pollMs: number): void {
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
   const look = async (): Promise<void> => {
     clearTimeout(timer);
     const { done } = await runner.start();
     void done;
-    const inMs = (await runner.nextWakeInMs()) ?? POLL_MS;
-    if (!isOver) timer = setTimeout(wake, Math.min(inMs, POLL_MS));
+    const inMs = (await runner.nextWakeInMs()) ?? pollMs;
+    if (!isOver) timer = setTimeout(wake, Math.min(inMs, pollMs));
   };
   const wake = (): void => void look().catch(() => {});
   runner.serve(wake);
@@ -27,13 +30,13 @@ function dispatch({ runner }: Workflows<Registry, unknown>): void {
   });
 }
 
-async function serving(on: StoreFixture, code: Code) {
+async function serving(on: StoreFixture, code: Code, pollMs = SELDOM_MS) {
   const database = await on.open();
   const store = counting();
   const start = () => {
     const workflows = { MAIN: { name: "main", run: code } } as unknown as Registry;
     const options = { workflows, store: store.around(database.store) };
-    const pawl = createWorkflows(options as never) as unknown as Workflows<Registry, unknown>;
+    const pawl = createWorkflows(options);
     const main = pawl.workflows["MAIN"] as unknown as Stage["workflows"][string];
     return { pawl, create: (params?: unknown): Promise<Instance> => main.create({ params }) };
   };
@@ -42,22 +45,26 @@ async function serving(on: StoreFixture, code: Code) {
     await first.pawl.runner.stop(0);
     await database.destroy();
   });
-  dispatch(first.pawl);
+  dispatch(first.pawl, pollMs);
   return { ...first, start, store };
 }
 
 export function served(on: StoreFixture): void {
   describe("a runner that serves, on the database's own clock", () => {
     test("runs what is created to its result, with sleeps and retries", async () => {
-      const { create } = await serving(on, async (event, step) => {
-        const n = await step.do("n", () => event.payload + 1);
-        await step.sleep("nap", 30);
-        const retries = { limit: 2, delay: 5 };
-        return step.do("flaky", { retries }, ({ attempt }) => {
-          if (attempt < 3) throw new Error("no");
-          return [n, attempt];
-        });
-      });
+      const { create } = await serving(
+        on,
+        async (event, step) => {
+          const n = await step.do("n", () => event.payload + 1);
+          await step.sleep("nap", 30);
+          const retries = { limit: 2, delay: 5 };
+          return step.do("flaky", { retries }, ({ attempt }) => {
+            if (attempt < 3) throw new Error("no");
+            return [n, attempt];
+          });
+        },
+        OFTEN_MS,
+      );
       const i = await create(1);
       expect(await i.result({ timeout: "20 seconds" })).toEqual([2, 3]);
     });
@@ -123,7 +130,7 @@ export function served(on: StoreFixture): void {
       expect(attempts).toEqual([]);
       const next = start();
       onTestFinished(() => next.pawl.runner.stop(0));
-      dispatch(next.pawl);
+      dispatch(next.pawl, SELDOM_MS);
       expect(await i.result({ timeout: "20 seconds" })).toEqual(["a", 1]);
       expect(body.entries).toBe(1);
     });

@@ -1,33 +1,31 @@
 import { createWorkflows } from "pawl";
 import type {
   History,
+  InstanceTypes,
   Logger,
   Registry,
-  Runner,
   Store,
   Workflow,
   WorkflowEvent,
   WorkflowInstance,
-  Workflows,
   WorkflowsOptions,
   WorkflowStep,
 } from "pawl";
+import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "pawl/testing";
 import { onTestFinished } from "vitest";
-import type { RunnerOptions } from "../../src/runner/runner.js";
+import type { Runner, RunnerOptions } from "../../src/runner/runner.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
-import { Harness } from "../../src/testing/harness.js";
-import { VirtualTime } from "../../src/testing/virtual-time.js";
 
 // The one place where scenarios get their harness from.
 
-type Bindings = Readonly<Record<string, Workflow<unknown, AnyTypes, unknown>>>;
-type AnyTypes = { readonly output: unknown; readonly events: unknown };
-export type Instance = WorkflowInstance<AnyTypes, unknown>;
+type Bindings = Readonly<Record<string, Workflow<unknown, InstanceTypes, unknown>>>;
+export type Instance = WorkflowInstance<InstanceTypes, unknown>;
+/** Scenarios choose their params; inference has tests of its own. */
+export type AnyEvent = Omit<WorkflowEvent, "payload"> & { readonly payload: any };
 
 /** A workflow's code, and what it is given. */
 export type Code = (
-  // Scenarios choose their params; inference has tests of its own.
-  event: WorkflowEvent<any>,
+  event: AnyEvent,
   step: WorkflowStep,
   tools: { readonly env: unknown; readonly workflows: Bindings },
 ) => unknown;
@@ -66,19 +64,19 @@ export async function open<const R extends Registry>(
   const clock = new VirtualTime();
   const database = await fixture.open({ clock });
   onTestFinished(() => database.destroy());
-  const { runner, around = (store) => store, ...engine } = options;
+  const { runner, around = (store: Store) => store, ...engine } = options;
   const logs: LogEntry[] = [];
-  const make = <P extends Registry>(store: Store, given: object): Harness<P, unknown> =>
-    new Harness<P, unknown>({
+  const make = <P extends Registry>(store: Store, given: object): Promise<Harness<P, unknown>> =>
+    createHarness<P, unknown>({
       logger: collecting(logs),
-      ...(engine as object as WorkflowsOptions<P, unknown>),
+      ...engine,
       ...given,
       store: around(store),
       clock,
       ...(runner === undefined ? {} : { runner }),
-    });
+    } as unknown as HarnessOptions<P, unknown>);
   return {
-    h: make<R>(database.store, {}),
+    h: await make<R>(database.store, {}),
     logs,
     database,
     peer: async (given = {}) => make(await database.connect(), given),
@@ -103,14 +101,11 @@ export async function stage(
 ) {
   const all = typeof code === "function" ? { MAIN: code } : code;
   const workflows = registryOf(all);
-  const opened = await open(fixture, { ...options, workflows } as never);
-  const h = opened.h as unknown as Harness<Registry, unknown>;
+  const opened = await open(fixture, { ...options, workflows });
+  const { h } = opened;
   const bindings = h.workflows as unknown as Bindings;
   const main = bindings[Object.keys(all)[0] as string] as Bindings[string];
-  const reader = createWorkflows({ workflows, store: opened.database.store } as never) as Workflows<
-    Registry,
-    unknown
-  >;
+  const reader = createWorkflows({ workflows, store: opened.database.store });
   let created = 0;
   let last = h.runner;
   const self = {
@@ -193,9 +188,7 @@ export async function stage(
 
 function registryOf(all: Readonly<Record<string, Code>>): Registry {
   const entries = Object.entries(all);
-  return Object.fromEntries(
-    entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]),
-  ) as unknown as Registry;
+  return Object.fromEntries(entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]));
 }
 
 /** Holds whoever awaits it until the test opens it. */

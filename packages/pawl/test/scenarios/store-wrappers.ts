@@ -1,7 +1,7 @@
 import { WorkflowError, type Store } from "pawl";
 import type { Part } from "../../src/store/store.js";
 
-type Verb = keyof Store & string;
+type Verb = keyof Store;
 
 function wrapped(
   store: Store,
@@ -21,7 +21,7 @@ function wrapped(
 export function switchable() {
   const isCut: boolean[] = [];
   return {
-    around(store: Store): Store {
+    around: (store: Store): Store => {
       const n = isCut.push(false) - 1;
       return wrapped(store, async (_verb, run) => {
         if (isCut[n]) throw new WorkflowError("STORE_UNAVAILABLE", "the line is cut");

@@ -79,7 +79,11 @@ export function timeouts(on: StoreFixture): void {
       const never = ({ signal }: StepContext) =>
         new Promise<never>(() => void signals.push(signal));
       const s = await stage(on, (_event, step) =>
-        step.do("hangs", { timeout: 1_000, retries: { limit: 2, delay: 500, backoff: "constant" } }, never),
+        step.do(
+          "hangs",
+          { timeout: 1_000, retries: { limit: 2, delay: 500, backoff: "constant" } },
+          never,
+        ),
       );
       const i = await s.create();
       const began = s.clock.now();

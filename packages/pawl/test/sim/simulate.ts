@@ -140,7 +140,9 @@ class Simulation implements FaultPlan {
     const alive = end.instances.filter(({ status }) => status === "live");
     if (alive.length > 0 || !clientIsDone) {
       const stuck = JSON.stringify(end.tickets);
-      throw new Violation(`not over after ${END_MS} ms: ${alive.map(({ id }) => id).join()} ${stuck}`);
+      throw new Violation(
+        `not over after ${END_MS} ms: ${alive.map(({ id }) => id).join()} ${stuck}`,
+      );
     }
     for (const id of this.#created) {
       const rows = end.instances.filter((row) => row.id === id);

@@ -1,0 +1,37 @@
+import { describe, expect, test } from "vitest";
+import { cappedBackoff } from "../authoring/presets.js";
+import { retryDelayMs } from "./retry.js";
+import { policyMaker } from "./step-config.js";
+
+const YEAR_MS = 365 * 86_400_000;
+
+function delays(retries: object, chance: number): (number | null)[] {
+  const policy = policyMaker(undefined, YEAR_MS)("s", { retries: retries as never });
+  const random = { next: () => chance, bytes: () => {} };
+  return Array.from({ length: 11 }, (_, n) =>
+    retryDelayMs(new Error("no"), n + 1, policy, { random, nowMs: 0 }),
+  );
+}
+
+describe("retry delays", () => {
+  test("the capped preset: 2 s, doubling, 1 to 3 s more by chance, at most 300 s, ten times", () => {
+    const seconds = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300];
+    const capped = (add: number): (number | null)[] => [
+      ...seconds.map((delay) => Math.min(300, delay + add) * 1_000),
+      null,
+    ];
+    expect(delays(cappedBackoff, 0)).toEqual(capped(1));
+    expect(delays(cappedBackoff, 1)).toEqual(capped(3));
+  });
+
+  test("a share of jitter moves a delay both ways, and never beyond its limit", () => {
+    const given = { limit: 1, delay: 1_000, backoff: "constant", jitter: 0.5, maxDelay: 1_200 };
+    expect(delays(given, 0)[0]).toBe(500);
+    expect(delays(given, 0.5)[0]).toBe(1_000);
+    expect(delays(given, 1)[0]).toBe(1_200);
+  });
+
+  test("without jitter, chance has no say", () => {
+    expect(delays({ limit: 5, delay: 1_000 }, 0)).toEqual(delays({ limit: 5, delay: 1_000 }, 1));
+  });
+});

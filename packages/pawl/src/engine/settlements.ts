@@ -1,0 +1,67 @@
+import type { Codec } from "../model/codec.js";
+import { decodeError, encodeError } from "../model/error-codec.js";
+import { StepMaxAttemptsExceeded, WaitTimeoutError } from "../model/errors.js";
+import type { Limits } from "../model/limits.js";
+import { quote } from "../model/quote.js";
+import type { EventRecord } from "../store/records.js";
+import type { Settlement, Step } from "./step.js";
+
+/** A settlement before it has its number. */
+export type Unnumbered = Omit<Settlement, "seq">;
+
+export const slept: Unnumbered = { ok: true, text: "null" };
+
+export function failed(error: unknown): Unnumbered {
+  return { ok: false, text: encodeError(error) };
+}
+
+type Envelope = { readonly codec: Codec; readonly limits: Limits };
+
+/** An event as the code that waited for it sees it. */
+export function received(event: EventRecord, { codec, limits }: Envelope): Unnumbered {
+  const ENVELOPE_BYTES = 1_024;
+  try {
+    const payload = event.payload === null ? undefined : codec.decode(event.payload);
+    const value = { type: event.type, payload, timestamp: new Date(event.createdAt) };
+    const maxBytes = limits.eventPayloadMaxBytes + ENVELOPE_BYTES;
+    return { ok: true, text: codec.encode(value, { what: `event ${event.type}`, maxBytes }) };
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+export function timedOut({ name, eventType }: Step): Unnumbered {
+  return failed(
+    new WaitTimeoutError(
+      `no event of type ${quote(eventType)} came for step ${quote(name)} in time`,
+    ),
+  );
+}
+
+export function noAttemptsLeft({ name, attempts, lastError }: Step): Unnumbered {
+  return failed(
+    new StepMaxAttemptsExceeded(
+      `step ${quote(name)} was begun ${attempts} times and has no attempt left`,
+      lastError === null ? undefined : { cause: decodeError(lastError) },
+    ),
+  );
+}
+
+/** What the code gets: decoded anew each time, so that no two calls share a value. */
+export function decoded(
+  step: Step,
+  { ok, text }: Settlement,
+  codec: Codec,
+): { value: unknown } | { error: unknown } {
+  try {
+    if (!ok) return { error: decodeError(text) };
+    if (step.type === "sleep") return { value: undefined };
+    const value = codec.decode(text);
+    if (step.type === "do") return { value };
+    // A codec that knows only JSON has made a string of it.
+    const event = value as { timestamp: Date | string };
+    return { value: { ...event, timestamp: new Date(event.timestamp) } };
+  } catch (error) {
+    return { error };
+  }
+}

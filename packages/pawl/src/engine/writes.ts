@@ -1,0 +1,194 @@
+import type { DbTime } from "../store/records.js";
+import type { AttemptWrite, Part, StepWrite, Wake } from "../store/store.js";
+import type { Step } from "./step.js";
+
+/** About what a row takes besides its texts. */
+const ROW_BYTES = 100;
+
+/** "resting": called, not begun, and given back so. Anything else that is not settled runs. */
+export type Doing = "waiting" | "starting" | "resting" | "running";
+
+/** A part on its way, and what it stands for. */
+type Frozen = {
+  readonly part: Part;
+  readonly steps: readonly Step[];
+  readonly starting: readonly Step[];
+  readonly seq: number;
+};
+
+type Header = Pick<Part, "iid" | "runNumber" | "claimNumber" | "seenEvents" | "next"> & {
+  /** The highest settlement so far. */
+  readonly seq: number;
+  readonly nowMs: number;
+  readonly doing: (step: Step) => Exclude<Doing, "starting">;
+};
+
+/**
+ * What a run has not yet written. One part is on its way at a time, frozen; what comes meanwhile is for the next.
+ */
+export class Writes {
+  readonly #dirty = new Set<Step>();
+  /** Of these, the ones whose start is written before their bodies. */
+  readonly #starting = new Set<Step>();
+  #attempts: AttemptWrite[] = [];
+  #consumed: { readonly number: number; readonly ord: number }[] = [];
+  #partNumber = 0;
+  #frozen: Frozen | null = null;
+  /** The highest settlement that is certainly in the database. */
+  #durable: number;
+  #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
+  /** The next settlement that is written tells that there was progress since the takeover. */
+  #mustForgive: boolean;
+
+  constructor(durable: number, wasTakenOver: boolean) {
+    this.#durable = durable;
+    this.#mustForgive = wasTakenOver;
+  }
+
+  add(step: Step): void {
+    this.#dirty.add(step);
+  }
+
+  start(step: Step): void {
+    this.#starting.add(step);
+    this.#dirty.add(step);
+  }
+
+  attempt(write: AttemptWrite): void {
+    this.#attempts.push(write);
+  }
+
+  consume(number: number, ord: number): void {
+    this.#consumed.push({ number, ord });
+  }
+
+  get isEmpty(): boolean {
+    return this.#dirty.size === 0 && this.#attempts.length === 0;
+  }
+
+  get partOnItsWay(): Part | null {
+    return this.#frozen?.part ?? null;
+  }
+
+  /** Whether the database says, or soon will, that the step runs. */
+  tellsOf(step: Step): boolean {
+    return step.recordedAs === "running" || this.#frozen?.steps.includes(step) === true;
+  }
+
+  isDurable(seq: number): boolean {
+    return seq <= this.#durable;
+  }
+
+  whenDurable(seq: number): Promise<void> {
+    if (this.isDurable(seq)) return Promise.resolve();
+    return new Promise((resolve) => void this.#barriers.push({ seq, resolve }));
+  }
+
+  /** Parts are counted from the claim. */
+  newClaim(): void {
+    this.#partNumber = 0;
+  }
+
+  /** A start that does not happen now must not count. What a dead owner used up must, and is written all the same. */
+  takeBackStarts(ready: Iterable<Step>): void {
+    this.#starting.clear();
+    for (const step of ready) {
+      if (!step.hasStartRow && step.attempts === step.recordedAttempts) continue;
+      step.hasStartRow = false;
+      this.#dirty.add(step);
+    }
+  }
+
+  /** All that is new, as one part. */
+  freeze({ seq, nowMs, doing, ...header }: Header): Part {
+    const steps = [...this.#dirty];
+    const settles = steps.some(({ settled }) => settled !== null);
+    this.#partNumber += 1;
+    const part: Part = {
+      ...header,
+      partNumber: this.#partNumber,
+      steps: steps.map((step) =>
+        stepWrite(step, this.#starting.has(step) ? "starting" : doing(step), nowMs),
+      ),
+      attempts: this.#attempts,
+      consumed: this.#consumed,
+      spawns: [],
+      deliveries: [],
+      outbox: [],
+      ...(this.#mustForgive && settles ? { takeovers: 0 } : {}),
+    };
+    this.#frozen = { part, steps, starting: [...this.#starting], seq };
+    this.#mustForgive &&= !settles;
+    this.#dirty.clear();
+    this.#starting.clear();
+    this.#attempts = [];
+    this.#consumed = [];
+    return part;
+  }
+
+  /** The part on its way is in the database since `now`. */
+  applied(now: DbTime): void {
+    const frozen = this.#frozen;
+    if (frozen === null) return;
+    this.#frozen = null;
+    this.#durable = frozen.seq;
+    for (const [n, step] of frozen.steps.entries()) {
+      const { status, attempts, wake } = frozen.part.steps[n] as StepWrite;
+      step.recordedAs = status;
+      step.recordedAttempts = attempts;
+      if (status === "waiting" && wake !== null) step.wakeAt ??= wakeTime(wake, now);
+    }
+    for (const step of frozen.starting) step.hasStartRow = true;
+    for (const { seq, resolve } of this.#barriers) if (this.isDurable(seq)) resolve();
+    this.#barriers = this.#barriers.filter(({ seq }) => !this.isDurable(seq));
+  }
+}
+
+export function wakeTime(wake: Wake, now: DbTime): DbTime {
+  return "at" in wake ? wake.at : now + wake.inMs;
+}
+
+function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
+  const { settled } = step;
+  return {
+    ord: step.ord,
+    name: step.name,
+    count: step.count,
+    type: step.type,
+    status: statusOf(step, doing),
+    seq: settled?.seq ?? null,
+    calledAfter: step.calledAfter,
+    attempts: attemptsOf(step, doing),
+    tookMs: Math.max(0, nowMs - step.calledAtMs),
+    wake: wakeOf(step, doing),
+    waitKey: step.eventType,
+    result: settled?.ok === true && step.type !== "sleep" ? settled.text : null,
+    error: settled === null ? step.lastError : settled.ok ? null : settled.text,
+  };
+}
+
+function statusOf({ settled }: Step, doing: Doing): StepWrite["status"] {
+  if (settled !== null) return settled.ok ? "completed" : "errored";
+  return doing === "waiting" || doing === "resting" ? "waiting" : "running";
+}
+
+/** A step with one attempt only spends it when its start is written, not when it fails. */
+function attemptsOf(step: Step, doing: Doing): number {
+  return doing === "starting" && step.body?.policy.maxAttempts === 1 ? 1 : step.attempts;
+}
+
+/** A sleep or a wait keeps its end for people who look later; a `do` has one only while it waits. */
+function wakeOf({ type, settled, wakeAt, wake }: Step, doing: Doing): Wake | null {
+  if (type === "do" && (settled !== null || doing !== "waiting")) return null;
+  if (wakeAt !== null) return { at: wakeAt };
+  return settled === null ? wake : null;
+}
+
+/** What a step adds to its run's history. */
+export function bytesOf(step: Pick<StepWrite, "result" | "error">): number {
+  return ROW_BYTES + (step.result?.length ?? 0) + (step.error?.length ?? 0);
+}
+
+export function bytesOfAll(steps: readonly Pick<StepWrite, "result" | "error">[]): number {
+  return steps.reduce((sum, step) => sum + bytesOf(step), 0);
+}

@@ -1,0 +1,88 @@
+import type { Run } from "../engine/run.js";
+import type { Logger } from "../model/logger.js";
+import type { Cancel, Runtime } from "../model/seams.js";
+import type { PollAnswer, Store } from "../store/store.js";
+
+export interface LookEvents {
+  /** Whether the run still has its turn here. */
+  isLeased(run: Run): boolean;
+  lost(run: Run): void;
+  failed(error: unknown): void;
+}
+
+const BUSY_MS = 20;
+const RETRY_MS = 1_000;
+
+/** Looks at leased runs' tickets: the time, new events, a pause. All that are wanted together are one read. */
+export class Looks {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #logger: Logger;
+  readonly #events: LookEvents;
+  readonly #wanted = new Set<Run>();
+  readonly #alarms = new Map<Run, Cancel>();
+
+  constructor(store: Store, runtime: Runtime, logger: Logger, events: LookEvents) {
+    this.#store = store;
+    this.#runtime = runtime;
+    this.#logger = logger;
+    this.#events = events;
+  }
+
+  soon(run: Run): void {
+    if (this.#wanted.size === 0) this.#runtime.scheduler.macrotask(() => void this.#look());
+    this.#wanted.add(run);
+  }
+
+  /** One alarm per run: a later call replaces it. */
+  in(ms: number, run: Run): void {
+    this.#alarms.get(run)?.();
+    const cancel = this.#runtime.scheduler.after(ms, () => {
+      this.#alarms.delete(run);
+      this.soon(run);
+    });
+    this.#alarms.set(run, cancel);
+  }
+
+  forget(run: Run): void {
+    this.#alarms.get(run)?.();
+    this.#alarms.delete(run);
+    this.#wanted.delete(run);
+  }
+
+  async #look(): Promise<void> {
+    const runs = [...this.#wanted].filter((run) => this.#events.isLeased(run));
+    this.#wanted.clear();
+    if (runs.length === 0) return;
+    const requests = runs.map(({ iid, runNumber, claimNumber, seenEvents }) => {
+      return { iid, runNumber, claimNumber, seenEvents };
+    });
+    let answers: PollAnswer[];
+    try {
+      answers = await this.#store.poll(requests);
+    } catch (error) {
+      this.#events.failed(error);
+      this.#logger.warn("poll.failed", { runs: runs.length, error: String(error) });
+      return this.#again(runs, RETRY_MS);
+    }
+    const busy: Run[] = [];
+    for (const [n, run] of runs.entries()) {
+      const answer = answers[n];
+      // A part that parked or ended it may have been answered meanwhile.
+      const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
+      if (answer === undefined || !isSame || !this.#events.isLeased(run)) continue;
+      if (answer.kind === "ok") run.look(answer);
+      else if (answer.kind === "busy") busy.push(run);
+      // Or our own part parked it, and its answer is still on its way: that one knows.
+      else if (!run.hasPartOnItsWay) this.#events.lost(run);
+    }
+    this.#again(busy, BUSY_MS);
+  }
+
+  #again(runs: readonly Run[], ms: number): void {
+    if (runs.length === 0) return;
+    this.#runtime.scheduler.after(ms, () => {
+      for (const run of runs) if (this.#events.isLeased(run)) this.soon(run);
+    });
+  }
+}

@@ -1,0 +1,91 @@
+import mysql from "mysql2";
+import pg from "pg";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { ifAsked } from "../conformance/conforms.js";
+import { mysqlFamily, postgres, type ServerFixture } from "../fixtures.js";
+import { stage, type Code } from "./stage.js";
+
+// What a run costs at the driver: statements that travel to the server, and commits among them.
+
+const stepsCode: Code = async (event, step) => {
+  for (let n = 0; n < event.payload; n++) await step.do(`step ${n}`, () => 1);
+  return "done";
+};
+
+type Spied = { readonly statements: string[] };
+
+function watching(targets: readonly { prototype: object; methods: readonly string[] }[]): Spied {
+  const statements: string[] = [];
+  for (const { prototype, methods } of targets) {
+    for (const method of methods) {
+      const original = Reflect.get(prototype, method) as (...args: unknown[]) => unknown;
+      vi.spyOn(prototype as Record<string, () => unknown>, method).mockImplementation(function (
+        this: unknown,
+        ...args: unknown[]
+      ) {
+        const [given] = args as [string | { text?: string; sql?: string }];
+        const text = typeof given === "string" ? given : (given.text ?? given.sql ?? "");
+        statements.push(text.trim().replaceAll(/\s+/g, " "));
+        return original.apply(this, args);
+      });
+    }
+  }
+  return { statements };
+}
+
+const pgClients = [{ prototype: pg.Client.prototype, methods: ["query"] }];
+const mysqlConnections = [
+  {
+    prototype: (mysql as unknown as { Connection: { prototype: object } }).Connection.prototype,
+    methods: ["query", "execute"],
+  },
+];
+
+const isWrite = (text: string): boolean => !/^(SELECT|SET|DISCARD)\b/i.test(text);
+
+async function inProcess(on: ServerFixture, k: number, spy: () => Spied): Promise<string[]> {
+  const s = await stage(on, stepsCode);
+  await s.h.tick();
+  s.h.runner.serve(() => {});
+  // Once unseen: connections open, statements are prepared.
+  await (await s.create(1)).result();
+  const { statements } = spy();
+  const i = await s.create(k);
+  expect(await i.result()).toBe("done");
+  return statements;
+}
+
+afterEach(() => void vi.restoreAllMocks());
+
+ifAsked("postgres", (url) => {
+  describe("PostgreSQL", () => {
+    const on = postgres(url);
+    afterAll(() => on.dispose());
+
+    test.each([1, 5, 50])("a run of %i steps: one statement a commit", async (k) => {
+      const statements = await inProcess(on, k, () => watching(pgClients));
+      expect(statements.filter(isWrite)).toHaveLength(k + 1);
+      // No transaction spans round trips.
+      expect(statements.filter((text) => /^(BEGIN|COMMIT)/.test(text))).toEqual([]);
+    });
+  });
+});
+
+for (const store of ["mariadb", "mysql"] as const) {
+  ifAsked(store, (url) => {
+    describe(store, () => {
+      const on = mysqlFamily(url);
+      afterAll(() => on.dispose());
+
+      test.each([1, 5, 50])("a run of %i steps: one commit a step and one to start", async (k) => {
+        const statements = await inProcess(on, k, () => watching(mysqlConnections));
+        expect(statements.filter((text) => text === "COMMIT")).toHaveLength(k + 1);
+        const transactions = statements.join("\n").split("COMMIT").slice(0, -1);
+        for (const each of transactions) {
+          const own = each.split("\n").filter((text) => text !== "" && !text.startsWith("SET "));
+          expect(own.length).toBeLessThanOrEqual(6);
+        }
+      });
+    });
+  });
+}
