@@ -75,7 +75,7 @@ const charge = defineWorkflow({
       timeout: "30 seconds",
     } as const;
     const payment = await step.do("charge", config, async ({ attempt, signal, instanceId }) => {
-      const answer = await bank.pay({ card, signal, idempotencyKey: instanceId });
+      const answer = await bank.pay({ card, signal, idempotencyKey: `${instanceId} charge` });
       if (answer.status === 402) throw new NonRetryableError("declined", "Declined");
       if (!answer.ok) throw new Error(`attempt ${attempt}: the bank said ${answer.status}`);
       return answer.status;
