@@ -90,6 +90,8 @@ export class Runner implements RunHost, RunnerHints {
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
   #claiming: Promise<unknown> = Promise.resolve();
+  /** A stop waits for them, as for eager starts: what they bring after the goodbye would look like a crash. */
+  #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
 
@@ -152,6 +154,10 @@ export class Runner implements RunHost, RunnerHints {
     return this.#leased.size > 0 || this.#arriving.size > 0;
   }
 
+  get #isHoldingOn(): boolean {
+    return this.isBusy || this.#claimsOnTheirWay > 0 || this.#reserved > 0;
+  }
+
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
@@ -162,6 +168,7 @@ export class Runner implements RunHost, RunnerHints {
       return nothing;
     }
     return this.#oneByOne(async () => {
+      if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
       return { count: claimed.length, done: this.#begin(claimed, budget) };
@@ -198,11 +205,11 @@ export class Runner implements RunHost, RunnerHints {
     const { clock, scheduler } = this.#context.runtime;
     const deadlineMs = clock.now() + ms;
     const cancel = scheduler.after(ms, () => this.#turnEnded());
-    while (this.isBusy && clock.now() < deadlineMs) {
+    while (this.#isHoldingOn && clock.now() < deadlineMs) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return !this.isBusy;
+    return !this.#isHoldingOn;
   }
   readonly #onNextEnd: (() => void)[] = [];
 
@@ -236,7 +243,11 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#claiming.then(work);
+    this.#claimsOnTheirWay += 1;
+    const result = this.#claiming.then(work).finally(() => {
+      this.#claimsOnTheirWay -= 1;
+      this.#somethingEnded();
+    });
     this.#claiming = result.catch(() => {});
     return result;
   }
@@ -404,8 +415,12 @@ export class Runner implements RunHost, RunnerHints {
     this.#turnEnded();
   }
 
-  #turnEnded(): void {
+  #somethingEnded(): void {
     for (const resolve of this.#onNextEnd.splice(0)) resolve();
+  }
+
+  #turnEnded(): void {
+    this.#somethingEnded();
     this.#holdLease();
     // A full claim left work behind: there is room for it now.
     if (!this.#lastClaimWasShort) this.#dispatcher?.();
@@ -564,6 +579,7 @@ export class Runner implements RunHost, RunnerHints {
       },
       release: (places) => {
         this.#reserved -= places;
+        this.#somethingEnded();
       },
     };
   }
