@@ -509,7 +509,7 @@ export class Runner implements RunHost, RunnerHints {
       else if (answer.kind === "busy") busy.push(run);
       else this.#lookedAndLost(run);
     }
-    this.#lookLater(busy, LOOK_AGAIN_MS);
+    this.#lookLater(busy, LOOK_AGAIN_MS, "grace");
   }
 
   /** It may be our own part that parked it, whose answer is still on its way: that one knows. */
@@ -517,9 +517,9 @@ export class Runner implements RunHost, RunnerHints {
     if (!run.hasPartOnItsWay) this.#lost(run, "another runner has it, or it was ended");
   }
 
-  #lookLater(runs: readonly Run[], ms: number): void {
+  #lookLater(runs: readonly Run[], ms: number, by: "after" | "grace" = "after"): void {
     if (runs.length === 0) return;
-    this.#context.runtime.scheduler.after(ms, () => {
+    this.#context.runtime.scheduler[by](ms, () => {
       for (const run of runs) if (this.#leased.get(run.iid) === run) this.#lookSoon(run);
     });
   }
