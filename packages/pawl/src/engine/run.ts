@@ -206,6 +206,13 @@ export class Run {
     this.#schedulePass();
   }
 
+  /** When the first of its waits ends, as far as that is registered; now, if it has something to start. */
+  get wakeAt(): DbTime | null {
+    if (this.#ready.size > 0) return this.#now;
+    const wake = earliestWake(this.#waits, this.#now);
+    return wake !== null && "at" in wake ? wake.at : null;
+  }
+
   /** The names of the steps whose bodies run. */
   get runningSteps(): string[] {
     return Array.from(this.#running.keys(), ({ name }) => name);
