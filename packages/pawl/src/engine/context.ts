@@ -51,8 +51,8 @@ export interface RunHost {
   lookAt(run: Run, at: DbTime): void;
   /** The code of a parked run called a step: take its ticket again. */
   reopen(run: Run): void;
-  /** The turn is over; its ticket is due at that time, if at any. */
-  ended(run: Run, how: TurnEnd, dueAt: DbTime | null): void;
+  /** The turn is over. */
+  ended(run: Run, how: TurnEnd): void;
 }
 
 /** "gone": the claim is another's now, or the code was given up; nothing of the run may be kept. */

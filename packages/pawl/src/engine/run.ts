@@ -24,7 +24,7 @@ import {
 import type { Body, Settlement, Step, StepType } from "./step.js";
 import { stepsOf } from "./steps.js";
 import { earliestWake, endedWaits } from "./waits.js";
-import { bytesOfAll, wakeTime, Writes } from "./writes.js";
+import { bytesOfAll, Writes } from "./writes.js";
 
 /**
  * One run in the memory of one process: its code, what that waits for, and what is not yet written.
@@ -204,6 +204,13 @@ export class Run {
   /** Something that kept bodies from starting may be over. */
   nudge(): void {
     this.#schedulePass();
+  }
+
+  /** When the first of its waits ends, as far as that is registered; now, if it has something to start. */
+  get wakeAt(): DbTime | null {
+    if (this.#ready.size > 0) return this.#now;
+    const wake = earliestWake(this.#waits, this.#now);
+    return wake !== null && "at" in wake ? wake.at : null;
   }
 
   /** The names of the steps whose bodies run. */
@@ -648,8 +655,7 @@ export class Run {
 
   /** The store's answer to the part. */
   committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
-    const part = this.#writes.partOnItsWay;
-    if (part === null || this.#place !== "leased") return;
+    if (!this.hasPartOnItsWay || this.#place !== "leased") return;
     this.#now = Math.max(this.#now, answer.now);
     this.#writes.applied(answer.now);
     this.#pauseRequested = answer.pauseRequested;
@@ -661,9 +667,7 @@ export class Run {
     const isKept = answer.state !== "finished" && !this.#isGivenBack && this.#heldUntilMs === null;
     this.#place = isKept ? "parked" : "gone";
     this.#isDraining = false;
-    const end = answer.state === "finished" || isKept ? answer.state : "gone";
-    const due = answer.state === "parked" ? dueAt(part.next, answer.now) : null;
-    this.#host.ended(this, end, due);
+    this.#host.ended(this, answer.state === "finished" || isKept ? answer.state : "gone");
     // A paused run waits for its resume, whatever its code does.
     if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
   }
@@ -673,9 +677,4 @@ export class Run {
     this.#events.push(...fresh);
     this.#seenEvents = Math.max(this.#seenEvents, fresh.at(-1)?.number ?? 0);
   }
-}
-
-function dueAt(next: Next, now: DbTime): DbTime | null {
-  if (next.kind === "release") return now + next.inMs;
-  return next.kind === "park" && next.wake !== null ? wakeTime(next.wake, now) : null;
 }

@@ -144,7 +144,7 @@ export class Writes {
   }
 }
 
-export function wakeTime(wake: Wake, now: DbTime): DbTime {
+function wakeTime(wake: Wake, now: DbTime): DbTime {
   return "at" in wake ? wake.at : now + wake.inMs;
 }
 

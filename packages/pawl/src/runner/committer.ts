@@ -143,7 +143,8 @@ export class Committer {
     const tries = this.#busy.get(run) ?? 0;
     this.#busy.set(run, tries + 1);
     const ms = Math.min(MAX_BUSY_MS, BUSY_MS * 2 ** tries);
-    this.#runtime.scheduler.after(ms * (0.5 + this.#runtime.random.next()), () => {
+    // Locks are held in real time, also under a test clock.
+    this.#runtime.scheduler.grace(ms * (0.5 + this.#runtime.random.next()), () => {
       if (!this.#isClosed) this.submit(run);
     });
   }

@@ -63,7 +63,8 @@ export class Looks {
     } catch (error) {
       this.#events.failed(error);
       this.#logger.warn("poll.failed", { runs: runs.length, error: String(error) });
-      return this.#again(runs, RETRY_MS);
+      this.#runtime.scheduler.after(RETRY_MS, () => this.#again(runs));
+      return;
     }
     const busy: Run[] = [];
     for (const [n, run] of runs.entries()) {
@@ -76,13 +77,11 @@ export class Looks {
       // Or our own part parked it, and its answer is still on its way: that one knows.
       else if (!run.hasPartOnItsWay) this.#events.lost(run);
     }
-    this.#again(busy, BUSY_MS);
+    // Locks are held in real time, also under a test clock.
+    if (busy.length > 0) this.#runtime.scheduler.grace(BUSY_MS, () => this.#again(busy));
   }
 
-  #again(runs: readonly Run[], ms: number): void {
-    if (runs.length === 0) return;
-    this.#runtime.scheduler.after(ms, () => {
-      for (const run of runs) if (this.#events.isLeased(run)) this.soon(run);
-    });
+  #again(runs: readonly Run[]): void {
+    for (const run of runs) if (this.#events.isLeased(run)) this.soon(run);
   }
 }

@@ -46,9 +46,6 @@ export type TickResult = {
 /** What was claimed: how many, and when the last of these turns is over. */
 export type Started = { readonly count: number; readonly done: Promise<void> };
 
-/** A dispatcher's ear: there is work, now or in so many ms. */
-export type Wake = (inMs?: number) => void;
-
 /** The runner as a dispatcher sees it: what decides when to look for work. */
 export type DispatchedRunner = Pick<
   Runner,
@@ -87,13 +84,15 @@ export class Runner implements RunHost, RunnerHints {
   #lastClaimWasShort = false;
   /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
   #claiming: Promise<unknown> = Promise.resolve();
+  /** A stop waits for them, as for eager starts: what they bring after the goodbye would look like a crash. */
+  #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
 
   readonly #finishWaiters: FinishWaiters;
 
   readonly #onNextEnd: (() => void)[] = [];
-  #dispatcher: Wake | null = null;
+  #dispatcher: ((inMs: number) => void) | null = null;
   #isStopping = false;
   #isClosed = false;
 
@@ -133,11 +132,11 @@ export class Runner implements RunHost, RunnerHints {
 
   // For dispatchers
 
-  /**
-   * Runs in this process may start right away, and `wake` is called when there is work: now, or when a run that
-   * parked here falls due.
-   */
-  serve(wake: Wake, options: Partial<Pick<RunnerOptions, "concurrency">> = {}): void {
+  /** Runs in this process may start right away, and `wake` is called when there will be work in so many ms. */
+  serve(
+    wake: (inMs: number) => void,
+    options: Partial<Pick<RunnerOptions, "concurrency">> = {},
+  ): void {
     this.#options = { ...this.#options, ...options };
     this.#isStopping = false;
     this.#dispatcher = wake;
@@ -162,6 +161,10 @@ export class Runner implements RunHost, RunnerHints {
     return this.#leased.size > 0 || this.#arriving.size > 0;
   }
 
+  get #isHoldingOn(): boolean {
+    return this.isBusy || this.#claimsOnTheirWay > 0 || this.#reserved > 0;
+  }
+
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
@@ -172,6 +175,7 @@ export class Runner implements RunHost, RunnerHints {
       return nothing;
     }
     return this.#oneByOne(async () => {
+      if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
       return { count: claimed.length, done: this.#begin(claimed, budget) };
@@ -194,8 +198,6 @@ export class Runner implements RunHost, RunnerHints {
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
     this.#dispatcher = null;
-    // What a claim on its way brings is given back too.
-    await this.#claiming;
     for (const run of this.#leased.values()) run.drain();
     if (!(await this.#emptiedWithin(timeoutMs))) {
       for (const run of this.#leased.values()) run.giveBack();
@@ -213,12 +215,11 @@ export class Runner implements RunHost, RunnerHints {
       patience.isOver = true;
       this.#turnEnded();
     });
-    const isEmpty = (): boolean => !this.isBusy && this.#reserved === 0;
-    while (!isEmpty() && !patience.isOver) {
+    while (this.#isHoldingOn && !patience.isOver) {
       await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
     }
     cancel();
-    return isEmpty();
+    return !this.#isHoldingOn;
   }
 
   /** As if the process had died here and now: for tests. */
@@ -251,7 +252,11 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#claiming.then(work);
+    this.#claimsOnTheirWay += 1;
+    const result = this.#claiming.then(work).finally(() => {
+      this.#claimsOnTheirWay -= 1;
+      this.#somethingEnded();
+    });
     this.#claiming = result.catch(() => {});
     return result;
   }
@@ -396,10 +401,11 @@ export class Runner implements RunHost, RunnerHints {
     void this.#begin(claimed, null);
   }
 
-  ended(run: Run, how: TurnEnd, dueAt: DbTime | null): void {
+  ended(run: Run, how: TurnEnd): void {
     this.#leave(run);
-    if (dueAt !== null) this.#dispatcher?.(this.#lease.msUntil(dueAt));
     if (how === "parked" || how === "paused") this.#live.keep(run);
+    if (how === "parked" && run.wakeAt !== null)
+      this.#dispatcher?.(this.#lease.msUntil(run.wakeAt));
     if (how === "finished") this.#finishWaiters.tell(run);
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
@@ -413,11 +419,15 @@ export class Runner implements RunHost, RunnerHints {
     this.#turnEnded();
   }
 
-  #turnEnded(): void {
+  #somethingEnded(): void {
     for (const resolve of this.#onNextEnd.splice(0)) resolve();
+  }
+
+  #turnEnded(): void {
+    this.#somethingEnded();
     this.#holdLease();
     // A full claim left work behind: there is room for it now.
-    if (!this.#lastClaimWasShort) this.#dispatcher?.();
+    if (!this.#lastClaimWasShort) this.#dispatcher?.(0);
   }
 
   #holdLease(): void {
@@ -507,13 +517,13 @@ export class Runner implements RunHost, RunnerHints {
       },
       release: (places) => {
         this.#reserved -= places;
-        this.#turnEnded();
+        this.#somethingEnded();
       },
     };
   }
 
   wake(): void {
-    this.#dispatcher?.();
+    this.#dispatcher?.(0);
   }
 
   poke(owner: string, target: Target): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { HeldBody, stage, type Stage } from "./stage.js";
-import { switchable } from "./store-wrappers.js";
+import { Gate, HeldBody, stage, type Stage } from "./stage.js";
+import { delaying, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
 
@@ -330,6 +330,56 @@ export function recovery(on: StoreFixture): void {
         }
       },
     );
+
+    test("waits for a claim that is on its way, and gives back what it brings at no cost", async () => {
+      const [answered, arrives] = [new Gate(), new Gate()];
+      const slow = delaying("claim", arrives, () => answered.open());
+      const attempts: number[] = [];
+      const s = await stage(
+        on,
+        (_event, step) => step.do("a", ({ attempt }) => void attempts.push(attempt)),
+        { around: slow.around },
+      );
+      await s.h.tick();
+      const i = await s.create();
+      slow.arm();
+      const turn = s.turn();
+      await answered.passed;
+      const stopped = s.h.runner.stop(60_000);
+      arrives.open();
+      await stopped;
+      await turn;
+      expect(attempts).toEqual([]);
+      const next = await s.peer();
+      await next.h.runner.tick();
+      expect(await i.status()).toMatchObject({ status: "complete" });
+      expect(attempts).toEqual([1]);
+    });
+
+    test("waits for an eager start that is on its way, too", async () => {
+      const [answered, arrives] = [new Gate(), new Gate()];
+      const slow = delaying("create", arrives, () => answered.open());
+      const attempts: number[] = [];
+      const s = await stage(
+        on,
+        (_event, step) => step.do("a", ({ attempt }) => void attempts.push(attempt)),
+        { around: slow.around },
+      );
+      await s.h.tick();
+      s.h.runner.serve(() => {});
+      slow.arm();
+      const created = s.create();
+      await answered.passed;
+      const stopped = s.h.runner.stop(60_000);
+      arrives.open();
+      await stopped;
+      const i = await created;
+      expect(attempts).toEqual([]);
+      const next = await s.peer();
+      await next.h.runner.tick();
+      expect(await i.status()).toMatchObject({ status: "complete" });
+      expect(attempts).toEqual([1]);
+    });
 
     test("of an idle runner is immediate, and it may serve again", async () => {
       const s = await stage(on, () => "done");

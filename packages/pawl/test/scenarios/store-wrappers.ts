@@ -33,6 +33,23 @@ export function switchable() {
   };
 }
 
+/** A store whose answers to one verb come late: after the call that the gate lets through. */
+export function delaying(verb: Verb, gate: { passed: Promise<unknown> }, called: () => void) {
+  let isArmed = false;
+  return {
+    arm: () => void (isArmed = true),
+    around: (store: Store): Store =>
+      wrapped(store, async (name, run) => {
+        const answer = await run();
+        if (name === verb && isArmed) {
+          called();
+          await gate.passed;
+        }
+        return answer;
+      }),
+  };
+}
+
 /** Counts calls by verb, and keeps what was committed. */
 export function counting() {
   const counts = new Map<Verb, number>();
