@@ -128,7 +128,6 @@ describe("startRunner", () => {
     await (await main.create()).result({ timeout });
     const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThan(45);
-    expect(tookMs).toBeLessThan(5_000);
   });
 
   test("an event wakes a parked run at once, without a poll", async () => {
