@@ -257,7 +257,7 @@ export class Runner implements RunHost, RunnerHints {
       this.#claimsOnTheirWay -= 1;
       this.#somethingEnded();
     });
-    this.#claiming = result.catch(() => {});
+    this.#claiming = result.catch(() => this.#lease.lostTouch());
     return result;
   }
 
