@@ -30,6 +30,9 @@ export interface FaultPlan {
   /** The database is away. */
   isOut(): boolean;
   crash(process: Process): void;
+  /** A process sends a call, and hears an answer. */
+  sending(process: Process, verb: Verb, args: readonly unknown[]): void;
+  heard(process: Process, verb: Verb, args: readonly unknown[], answer: unknown): void;
   applied(op: Applied): void;
   /** How long a frozen process stays so. */
   readonly freezeMs: number;
@@ -42,6 +45,11 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
   const { world } = process;
   const send = (verb: Verb, member: Function, args: readonly unknown[]): Promise<unknown> =>
     new Promise((resolve, reject) => {
+      plan.sending(process, verb, args);
+      const hear = (answer: unknown): void => {
+        plan.heard(process, verb, args, answer);
+        resolve(answer);
+      };
       const fault = plan.faultOf(process, verb, args);
       if (fault === "crashBefore") return plan.crash(process);
       const there = fault === "slow" ? plan.freezeMs : world.dice.upTo(MAX_LATENCY_MS);
@@ -55,7 +63,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
         if (plan.isOut() || fault === "notApplied") return refuse();
         if (fault === "busy" && verb === "commit") {
           const answers = (args[0] as readonly Part[]).map((): PartAnswer => ({ kind: "busy" }));
-          world.after(back, () => process.enter(() => resolve(answers)));
+          world.after(back, () => process.enter(() => hear(answers)));
           return;
         }
         (member.apply(store, args) as Promise<unknown>).then(
@@ -64,7 +72,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
             if (fault === "crashAfter") return plan.crash(process);
             if (fault === "frozen") process.freeze(plan.freezeMs);
             if (fault === "replyLost") return refuse();
-            world.after(back, () => process.enter(() => resolve(answer)));
+            world.after(back, () => process.enter(() => hear(answer)));
           },
           (error: unknown) => {
             world.after(back, () => process.enter(() => reject(error)));

@@ -65,6 +65,7 @@ export function sweepScenario(program: Node, at: number, fault: Fault | null): S
     client: async (client) => {
       await client.world.sleep(100);
       for (const type of eventTypes) await client.send("p0", type);
+      await client.sendAtDeadline("last");
     },
     healAtMs: 2_000,
   };

@@ -1,8 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { faults } from "./faults.js";
-import { smallPrograms } from "./programs.js";
+import { deadlyPrograms, smallPrograms } from "./programs.js";
 import { sweepScenario } from "./scenarios.js";
 import { simulate } from "./simulate.js";
+
+describe("bodies that end their processes", () => {
+  for (const [name, program] of Object.entries(deadlyPrograms)) {
+    test(name, async () => {
+      const { outcomes } = await simulate(sweepScenario(program, 0, null));
+      expect(outcomes).toMatchSnapshot();
+    });
+  }
+});
 
 describe("one fault at every call to the store", () => {
   for (const [name, program] of Object.entries(smallPrograms)) {
