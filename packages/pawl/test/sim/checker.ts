@@ -216,7 +216,7 @@ export class Checker {
       this.#checkTimes(row, snapshot.events);
     }
     this.#checkOrder(snapshot);
-    this.#checkBranches(snapshot);
+    this.#checkBranches();
     this.#checkChildren(snapshot);
     this.#checkAttempts();
   }
@@ -279,17 +279,15 @@ export class Checker {
     }
   }
 
-  /** What a race has decided stays decided, in every replay. */
-  #checkBranches({ steps }: Snapshot): void {
+  /** What a race has decided stays decided: bodies that follow from it never follow from another end of it. */
+  #checkBranches(): void {
     const taken = new Map<string, string>();
-    for (const { iid, run_no, name } of steps) {
-      const [branch, winner] = name.split(":");
-      if (winner === undefined || this.#diverged.has(this.idOf(iid) ?? "")) continue;
-      const key = `${iid}/${run_no}/${branch}`;
-      must(
-        !taken.has(key),
-        () => `the race of ${key} was won by ${taken.get(key)} and by ${winner}`,
-      );
+    for (const { run, step } of this.#ledger.entries) {
+      const [branch, winner] = step.split(":");
+      if (winner === undefined || this.#diverged.has(run.split("#")[0] ?? "")) continue;
+      const key = `${run} ${branch}`;
+      const before = taken.get(key) ?? winner;
+      must(before === winner, () => `the race of ${key} was won by ${before} and by ${winner}`);
       taken.set(key, winner);
     }
   }

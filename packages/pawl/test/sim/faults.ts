@@ -12,6 +12,9 @@ export const faults = [
   "busy",
   "frozen",
   "slow",
+  // Not faults, but worst moments: someone does this just before the call arrives.
+  "pause",
+  "restart",
 ] as const;
 export type Fault = (typeof faults)[number];
 
@@ -30,6 +33,8 @@ export interface FaultPlan {
   /** The database is away. */
   isOut(): boolean;
   crash(process: Process): void;
+  /** Someone pauses or restarts an instance. */
+  interfere(verb: "pause" | "restart"): Promise<void>;
   /** A process sends a call, and hears an answer. */
   sending(process: Process, verb: Verb, args: readonly unknown[]): void;
   heard(process: Process, verb: Verb, args: readonly unknown[], answer: unknown): void;
@@ -66,7 +71,10 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
           world.after(back, () => process.enter(() => hear(answers)));
           return;
         }
-        (member.apply(store, args) as Promise<unknown>).then(
+        const comesFirst =
+          fault === "pause" || fault === "restart" ? plan.interfere(fault) : Promise.resolve();
+        const call = (): Promise<unknown> => member.apply(store, args) as Promise<unknown>;
+        comesFirst.then(call).then(
           (answer) => {
             plan.applied({ process, verb, args, answer, fault });
             if (fault === "crashAfter") return plan.crash(process);

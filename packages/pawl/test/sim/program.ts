@@ -132,7 +132,7 @@ function watched<T>(name: string, promise: Promise<T>, outside: Outside): Promis
 }
 
 function branchStep(name: string): DoNode {
-  return { kind: "do", name, limit: null, delayMs: 10, failures: 0, takesMs: 5, kills: [] };
+  return { kind: "do", name, limit: null, delayMs: 10, failures: 0, takesMs: 60, kills: [] };
 }
 
 function configOf({ limit, delayMs }: DoNode): object {

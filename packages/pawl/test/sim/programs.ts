@@ -51,6 +51,19 @@ export const smallPrograms: Readonly<Record<string, Node>> = {
     sleep("nap", 100),
     step("c"),
   ),
+  "a race of equal sleeps": seq(
+    step("s"),
+    {
+      kind: "branch",
+      name: "r",
+      items: [
+        { kind: "try", item: { kind: "try", item: seq(sleep("deep", 100)) } },
+        sleep("flat", 100),
+      ],
+    },
+    sleep("nap", 100),
+    step("c"),
+  ),
   "a race through the world": seq(
     {
       kind: "branch",
@@ -76,17 +89,21 @@ export const smallPrograms: Readonly<Record<string, Node>> = {
   "an error": seq(step("a", { failures: 5, limit: 1 })),
 };
 
+/** These meet their faults in one process: what they park stays in its memory. */
+export const alone: ReadonlySet<string> = new Set(["an event at the last moment", "a stray step"]);
+
 /** Bodies that end their processes: with progress in between, and without. */
-export const deadlyPrograms: Readonly<Record<string, Node>> = {
-  "six deaths, and progress after each": seq(
-    ...["a", "b", "c", "d", "e", "f"].map((name) => step(name, { limit: null, kills: [1] })),
-  ),
-  "a body that always kills": seq(
-    step("a"),
-    step("b", { limit: null, kills: [1, 2, 3, 4, 5, 6, 7, 8, 9] }),
-  ),
-  "deaths up to its limit": seq(
-    { kind: "try", item: step("a", { limit: 2, kills: [1, 2, 3, 4] }) },
-    step("b"),
-  ),
+export const deadlyPrograms: Readonly<Record<string, { program: Node; ending: RegExp }>> = {
+  "six deaths, and progress after each": {
+    program: seq(...[..."abcdef"].map((name) => step(name, { limit: null, kills: [1] }))),
+    ending: /complete/,
+  },
+  "a body that always kills": {
+    program: seq(step("a"), step("b", { limit: null, kills: [1, 2, 3, 4, 5, 6, 7, 8, 9] })),
+    ending: /RunCrashedError/,
+  },
+  "deaths up to its limit": {
+    program: seq({ kind: "try", item: step("a", { kills: [1, 2, 3, 4] }) }, step("b")),
+    ending: /caught StepMaxAttemptsExceeded/,
+  },
 };

@@ -11,7 +11,7 @@ import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
 import { execute, messageOf, outcomesOf, type DoNode, type Node } from "./program.js";
-import { Witness, type Incarnation } from "./witness.js";
+import { newIncarnation, Witness, type Incarnation } from "./witness.js";
 import { Process, World } from "./world.js";
 
 export type Scenario = {
@@ -50,6 +50,7 @@ const READS: ReadonlySet<Verb> = new Set([
 const LEASE_MS = 1_000;
 /** In which everyone has heard that all is over. */
 const SETTLE_MS = 10_000;
+const RESUME_MS = 5_000;
 const END_MS = 10 * 60_000;
 
 /** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
@@ -311,7 +312,7 @@ class Simulation implements FaultPlan {
       async run(event: WorkflowEvent<{ n: number }>, step: WorkflowStep): Promise<unknown> {
         const { n } = event.payload;
         const { instanceId: id, runNumber } = event;
-        let life: Incarnation = { id, runNumber, process: proc.name, seen: [], unbegun: new Set() };
+        let life = newIncarnation(proc.name, id, runNumber);
         guard(() => {
           life = witness.begins(proc.name, id, runNumber);
         });
@@ -368,7 +369,7 @@ class Simulation implements FaultPlan {
     });
     this.#guard(() => {
       this.#checker.entered(life.id, life.runNumber, node.name);
-      this.#witness.enters(life, node.name, known);
+      this.#witness.enters(life, node.name, known, context.signal);
     });
     context.signal.addEventListener("abort", () => {
       const reason = (context.signal.reason as Error).message;
@@ -380,7 +381,7 @@ class Simulation implements FaultPlan {
     });
     await first();
     if (node.takesMs > 0) await proc.runtime.scheduler.sleep(node.takesMs);
-    this.#guard(() => this.#witness.leaves(life, node.name, context.signal.aborted));
+    this.#guard(() => this.#witness.leaves(life, node.name));
     if (node.kills.includes(attempt)) {
       this.count("body kills its process");
       this.crash(proc);
@@ -430,6 +431,18 @@ class Simulation implements FaultPlan {
     for (const [n, part] of (args[0] as Part[]).entries()) {
       this.#witness.hears(part, (answer as PartAnswer[])[n] as PartAnswer);
     }
+  }
+
+  async interfere(verb: "pause" | "restart"): Promise<void> {
+    const id = this.#world.dice.pick([...this.#created]);
+    if (id === undefined || this.#checker.ticketOf(id) === undefined) return;
+    const target = { workflow: "program", id };
+    const { store } = this.#database;
+    const { kind } = await (verb === "pause"
+      ? store.pause(target)
+      : store.restart(target, `op${++this.#tokens}`));
+    this.note(`someone has a ${verb} for ${id}: ${kind}`);
+    this.#guard(() => this.#checker.state(this.#snapshot()));
   }
 
   isOut(): boolean {
@@ -493,7 +506,8 @@ class Simulation implements FaultPlan {
       if (answer.kind === "lost" && part.steps.some(({ seq }) => seq !== null)) {
         this.count("late result fenced");
       }
-      if (answer.kind === "ok") {
+      // After a refused park the run goes on.
+      if (answer.kind === "ok" && !(part.next.kind === "park" && how === "leased")) {
         const isCrashed = part.next.kind === "fail" && part.next.error.includes("RunCrashedError");
         this.#guard(() => this.#witness.took(part, isCrashed, defaultRunnerOptions.maxTakeovers));
       }
@@ -566,12 +580,13 @@ class Simulation implements FaultPlan {
       await untilAnswered(world, async () => (await handle(id)).resume());
     }
     const resumeLater = async (): Promise<void> => {
+      world.after(RESUME_MS, () => void resumeLater().catch(() => {}));
       for (const { tid, state } of this.#snapshot().tickets) {
         const row = this.#snapshot().instances.find(({ iid }) => iid === tid);
         if (state === "paused" && row !== undefined) await (await handle(row.id)).resume();
       }
     };
-    world.after(this.#scenario.healAtMs + 60_000, () => void resumeLater().catch(() => {}));
+    world.after(this.#scenario.healAtMs, () => void resumeLater().catch(() => {}));
   }
 }
 

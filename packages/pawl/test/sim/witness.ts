@@ -9,7 +9,11 @@ export type Incarnation = {
   /** Steps whose results the code was given, in order, and the `do` steps it called that have not begun here. */
   readonly seen: string[];
   readonly unbegun: Set<string>;
+  /** The bodies that it has begun, and their signals. */
+  readonly running: Map<string, Signal>;
 };
+
+type Signal = { readonly aborted: boolean };
 
 /** The parts that a process sent under one claim. */
 type Talk = {
@@ -45,7 +49,7 @@ export class Witness {
 
   /** A run's code begins, once for each claim. */
   begins(process: string, id: string, runNumber: number): Incarnation {
-    const incarnation = { id, runNumber, process, seen: [], unbegun: new Set<string>() };
+    const incarnation = newIncarnation(process, id, runNumber);
     this.#latest.set(`${process}/${id}`, incarnation);
     const ticket = this.#checker.ticketOf(id);
     if (ticket?.run_no === runNumber && this.#processOf.get(ticket.owner ?? "") === process) {
@@ -57,9 +61,10 @@ export class Witness {
   }
 
   /** A body begins; `known` settlements had been seen when its step was called. */
-  enters(incarnation: Incarnation, step: string, known: number): void {
+  enters(incarnation: Incarnation, step: string, known: number, signal: Signal): void {
     const { id, runNumber, process } = incarnation;
     incarnation.unbegun.delete(step);
+    incarnation.running.set(step, signal);
     const what = `the body of ${id}#${runNumber} ${step}`;
     this.#mustBeDurable(incarnation, known, what);
     const newest = this.#latest.get(`${process}/${id}`);
@@ -80,7 +85,9 @@ export class Witness {
   }
 
   /** A body has come to its end. */
-  leaves({ id, runNumber, process }: Incarnation, step: string, isAborted: boolean): void {
+  leaves({ id, runNumber, process, running }: Incarnation, step: string): void {
+    const isAborted = running.get(step)?.aborted === true;
+    running.delete(step);
     const hasFinished = this.#finished.get(`${id}#${runNumber}`) === process;
     must(!hasFinished || isAborted, () => `${id} ended, and the signal of ${step} did not fire`);
   }
@@ -141,6 +148,18 @@ export class Witness {
     }
   }
 
+  /** With its ticket given up, a run has no right to bodies. */
+  #mustRunNothing({ iid, claimNumber, runNumber }: Part): void {
+    const id = this.#checker.idOf(iid);
+    const incarnation = this.#latest.get(
+      `${this.#talks.get(`${iid}/${claimNumber}`)?.process}/${id}`,
+    );
+    if (incarnation?.runNumber !== runNumber) return;
+    for (const [step, { aborted }] of incarnation.running) {
+      must(aborted, () => `${id} gives its ticket up, and the body of ${step} runs`);
+    }
+  }
+
   hears(part: Part, answer: PartAnswer): void {
     const { iid, runNumber, claimNumber } = part;
     const talk = this.#talks.get(`${iid}/${claimNumber}`);
@@ -160,6 +179,7 @@ export class Witness {
   /** A part that the store took: progress, or the end of a run that killed its owners. */
   took(part: Part, isCrashed: boolean, maxTakeovers: number): void {
     const { iid } = part;
+    if (part.next.kind === "park" || part.next.kind === "release") this.#mustRunNothing(part);
     const inARow = this.#takeovers.get(iid) ?? 0;
     must(
       !isCrashed || inARow >= maxTakeovers,
@@ -169,6 +189,10 @@ export class Witness {
       this.#takeovers.delete(iid);
     }
   }
+}
+
+export function newIncarnation(process: string, id: string, runNumber: number): Incarnation {
+  return { id, runNumber, process, seen: [], unbegun: new Set(), running: new Map() };
 }
 
 function isEnd({ kind }: Next): boolean {
