@@ -95,7 +95,9 @@ export const alone: ReadonlySet<string> = new Set(["an event at the last moment"
 /** Bodies that end their processes: with progress in between, and without. */
 export const deadlyPrograms: Readonly<Record<string, { program: Node; ending: RegExp }>> = {
   "six deaths, and progress after each": {
-    program: seq(...[..."abcdef"].map((name) => step(name, { limit: null, kills: [1] }))),
+    program: seq(
+      ...["a", "b", "c", "d", "e", "f"].map((name) => step(name, { limit: null, kills: [1] })),
+    ),
     ending: /complete/,
   },
   "a body that always kills": {

@@ -379,7 +379,11 @@ class Simulation implements FaultPlan {
         this.count("body given back");
       }
     });
-    await first();
+    await first().catch((error: unknown) => {
+      life.running.delete(node.name);
+      entry.failedAt = world.now;
+      throw error;
+    });
     if (node.takesMs > 0) await proc.runtime.scheduler.sleep(node.takesMs);
     this.#guard(() => this.#witness.leaves(life, node.name));
     if (node.kills.includes(attempt)) {
