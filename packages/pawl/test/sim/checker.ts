@@ -8,6 +8,7 @@ export type InstanceRow = {
   readonly id: string;
   readonly run_no: number;
   readonly status: string;
+  readonly params: string | null;
   readonly output: string | null;
   readonly error: string | null;
 };
@@ -58,7 +59,7 @@ export type Snapshot = {
 
 export class Violation extends Error {}
 
-function must(condition: boolean, message: () => string): asserts condition {
+export function must(condition: boolean, message: () => string): asserts condition {
   if (!condition) throw new Violation(message());
 }
 
@@ -69,15 +70,44 @@ export class Checker {
   readonly #consumers = new Map<string, number>();
   readonly #instances = new Map<string, InstanceRow>();
   readonly #claims = new Map<string, number>();
-  /** Instances whose terminate was answered, with the run that it ended. */
-  readonly #terminated = new Map<string, number>();
+  readonly #iids = new Map<string, string>();
+  readonly #tickets = new Map<string, TicketRow>();
+  readonly #named = new Map<string, StepRow>();
+  readonly #left = new Map<string, number>();
+  /** Runs whose code did not call again what it had called: their races may end in another way. */
+  readonly #diverged = new Set<string>();
+  readonly #now: () => number;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, now: () => number) {
     this.#ledger = ledger;
+    this.#now = now;
   }
 
-  terminateAcked(id: string, runNumber: number): void {
-    this.#terminated.set(id, runNumber);
+  // The last committed state
+
+  idOf(iid: string): string | undefined {
+    return this.#instances.get(iid)?.id;
+  }
+
+  ticketOf(id: string): TicketRow | undefined {
+    return this.#tickets.get(this.#iids.get(id) ?? "");
+  }
+
+  stepOf(id: string, runNumber: number, name: string): StepRow | undefined {
+    return this.#named.get(`${this.#iids.get(id)}/${runNumber}/${name}`);
+  }
+
+  /** When the run ended or was replaced; null while it is the current one. */
+  leftAt(id: string, runNumber: number): number | null {
+    return this.#left.get(`${this.#iids.get(id)}/${runNumber}`) ?? null;
+  }
+
+  get hasLiveRuns(): boolean {
+    return this.#tickets.size > 0;
+  }
+
+  diverged(id: string): void {
+    this.#diverged.add(id);
   }
 
   /** Every committed state. */
@@ -89,7 +119,9 @@ export class Checker {
   }
 
   #checkWakeSources({ instances, tickets, runners }: Snapshot): void {
-    const byTid = new Map(tickets.map((ticket) => [ticket.tid, ticket]));
+    this.#tickets.clear();
+    for (const ticket of tickets) this.#tickets.set(ticket.tid, ticket);
+    const byTid = this.#tickets;
     const known = new Set(runners.map(({ id }) => id));
     for (const { iid, id, status, run_no } of instances) {
       const ticket = byTid.get(iid);
@@ -115,6 +147,8 @@ export class Checker {
     for (const row of instances) {
       const before = this.#instances.get(row.iid);
       this.#instances.set(row.iid, row);
+      this.#iids.set(row.id, row.iid);
+      this.#noteLeft(row);
       if (before === undefined || before.status === row.status) continue;
       if (before.status !== "live") {
         must(row.run_no > before.run_no, () => `${row.id} left ${before.status} without a restart`);
@@ -122,6 +156,11 @@ export class Checker {
       const ended = row.status as "complete" | "errored" | "terminated" | "live";
       must(ended === "live" || ended in transitions, () => `${row.id} has status ${row.status}`);
     }
+  }
+
+  #noteLeft({ iid, run_no, status }: InstanceRow): void {
+    const key = `${iid}/${status === "live" ? run_no - 1 : run_no}`;
+    if (!this.#left.has(key)) this.#left.set(key, this.#now());
   }
 
   #checkSteps({ steps, instances }: Snapshot): void {
@@ -132,6 +171,7 @@ export class Checker {
       const name = `${row.iid}/${row.run_no}/${row.name}`;
       must(!names.has(name), () => `two rows for step ${name}`);
       names.add(name);
+      this.#named.set(name, row);
       const before = this.#steps.get(key);
       this.#steps.set(key, row);
       if (before === undefined) continue;
@@ -162,11 +202,9 @@ export class Checker {
   }
 
   /** A body is about to start. */
-  entered(iid: string, runNumber: number, step: string): void {
-    for (const row of this.#steps.values()) {
-      if (row.iid !== iid || row.run_no !== runNumber || row.name !== step) continue;
-      must(row.seq === null, () => `the body of ${step} starts, and the step has ended`);
-    }
+  entered(id: string, runNumber: number, step: string): void {
+    const seq = this.stepOf(id, runNumber, step)?.seq ?? null;
+    must(seq === null, () => `the body of ${step} starts, and the step has ended`);
   }
 
   /** When all is over. */
@@ -178,6 +216,8 @@ export class Checker {
       this.#checkTimes(row, snapshot.events);
     }
     this.#checkOrder(snapshot);
+    this.#checkBranches();
+    this.#checkChildren(snapshot);
     this.#checkAttempts();
   }
 
@@ -236,6 +276,30 @@ export class Checker {
       const seq = seqOf.get(`${event.iid}/${event.run_no}/${event.consumed_by}`) ?? 0;
       must(seq > (lastSeq.get(lane) ?? 0), () => `events of ${lane} were consumed out of order`);
       lastSeq.set(lane, seq);
+    }
+  }
+
+  /** What a race has decided stays decided: bodies that follow from it never follow from another end of it. */
+  #checkBranches(): void {
+    const taken = new Map<string, string>();
+    for (const { run, step } of this.#ledger.entries) {
+      const [branch, winner] = step.split(":");
+      if (winner === undefined || this.#diverged.has(run.split("#")[0] ?? "")) continue;
+      const key = `${run} ${branch}`;
+      const before = taken.get(key) ?? winner;
+      must(before === winner, () => `the race of ${key} was won by ${before} and by ${winner}`);
+      taken.set(key, winner);
+    }
+  }
+
+  /** A step that is tried again has the child that it had. */
+  #checkChildren({ instances }: Snapshot): void {
+    const children = new Map<string, string>();
+    for (const { id, params } of instances) {
+      const { of } = JSON.parse(params ?? "{}") as { of?: string };
+      if (of === undefined) continue;
+      must(!children.has(of), () => `${of} has two children: ${children.get(of)} and ${id}`);
+      children.set(of, id);
     }
   }
 

@@ -44,7 +44,7 @@ async function open(): Promise<NonNullable<typeof shared>> {
     return () => statement.all() as Row[];
   };
   const instances = all<Snapshot["instances"][number]>(
-    "SELECT iid, id, run_no, status, output, error FROM pawl_instance",
+    "SELECT iid, id, run_no, status, params, output, error FROM pawl_instance",
   );
   const tickets = all<Snapshot["tickets"][number]>(
     "SELECT tid, run_no, state, owner, due_at, wait_mask, claim_no, pause_requested FROM pawl_ticket",

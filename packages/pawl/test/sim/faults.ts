@@ -12,6 +12,9 @@ export const faults = [
   "busy",
   "frozen",
   "slow",
+  // Not faults, but worst moments: someone does this just before the call arrives.
+  "pause",
+  "restart",
 ] as const;
 export type Fault = (typeof faults)[number];
 
@@ -30,6 +33,11 @@ export interface FaultPlan {
   /** The database is away. */
   isOut(): boolean;
   crash(process: Process): void;
+  /** Someone pauses or restarts an instance. */
+  interfere(verb: "pause" | "restart"): Promise<void>;
+  /** A process sends a call, and hears an answer. */
+  sending(process: Process, verb: Verb, args: readonly unknown[]): void;
+  heard(process: Process, verb: Verb, args: readonly unknown[], answer: unknown): void;
   applied(op: Applied): void;
   /** How long a frozen process stays so. */
   readonly freezeMs: number;
@@ -42,6 +50,11 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
   const { world } = process;
   const send = (verb: Verb, member: Function, args: readonly unknown[]): Promise<unknown> =>
     new Promise((resolve, reject) => {
+      plan.sending(process, verb, args);
+      const hear = (answer: unknown): void => {
+        plan.heard(process, verb, args, answer);
+        resolve(answer);
+      };
       const fault = plan.faultOf(process, verb, args);
       if (fault === "crashBefore") return plan.crash(process);
       const there = fault === "slow" ? plan.freezeMs : world.dice.upTo(MAX_LATENCY_MS);
@@ -55,16 +68,19 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
         if (plan.isOut() || fault === "notApplied") return refuse();
         if (fault === "busy" && verb === "commit") {
           const answers = (args[0] as readonly Part[]).map((): PartAnswer => ({ kind: "busy" }));
-          world.after(back, () => process.enter(() => resolve(answers)));
+          world.after(back, () => process.enter(() => hear(answers)));
           return;
         }
-        (member.apply(store, args) as Promise<unknown>).then(
+        const comesFirst =
+          fault === "pause" || fault === "restart" ? plan.interfere(fault) : Promise.resolve();
+        const call = (): Promise<unknown> => member.apply(store, args) as Promise<unknown>;
+        comesFirst.then(call).then(
           (answer) => {
             plan.applied({ process, verb, args, answer, fault });
             if (fault === "crashAfter") return plan.crash(process);
             if (fault === "frozen") process.freeze(plan.freezeMs);
             if (fault === "replyLost") return refuse();
-            world.after(back, () => process.enter(() => resolve(answer)));
+            world.after(back, () => process.enter(() => hear(answer)));
           },
           (error: unknown) => {
             world.after(back, () => process.enter(() => reject(error)));

@@ -7,6 +7,10 @@ export type Node =
   | { readonly kind: "sleep"; readonly name: string; readonly ms: number }
   | { readonly kind: "wait"; readonly name: string; readonly type: string; readonly ms: number }
   | { readonly kind: "seq" | "all" | "race" | "any" | "settled"; readonly items: readonly Node[] }
+  /** Goes on according to which of its items came first. */
+  | { readonly kind: "branch"; readonly name: string; readonly items: readonly Node[] }
+  /** Creates a child outside of any step. */
+  | { readonly kind: "spawn"; readonly name: string }
   | { readonly kind: "try"; readonly item: Node }
   /** Awaits something that is no step, and some microtasks, before its item. */
   | { readonly kind: "aside"; readonly ms: number; readonly depth: number; readonly item: Node }
@@ -35,31 +39,45 @@ export const eventTypes = ["red", "blue"];
 /** What the code of a program needs of the simulation. */
 export interface Outside {
   sleep(ms: number): Promise<void>;
-  /** `first` is what the body does before it takes its time. */
-  body(node: DoNode, context: StepContext, first: () => Promise<void>): Promise<unknown>;
+  /** The code calls a step: answers how many settlements it has seen. */
+  called(name: string, isDo: boolean): number;
+  /** The code was given the result of a step. */
+  saw(name: string): void;
+  /** `known`: what `called` said. `first` is what the body does before it takes its time. */
+  body(
+    node: DoNode,
+    context: StepContext,
+    known: number,
+    first: () => Promise<void>,
+  ): Promise<unknown>;
   child(name: string): Promise<unknown>;
+  /** Outside of steps, where nothing is tried again. */
+  spawn(name: string): Promise<unknown>;
 }
 
 export async function execute(node: Node, step: WorkflowStep, outside: Outside): Promise<unknown> {
   const run = (item: Node): Promise<unknown> => execute(item, step, outside);
   switch (node.kind) {
     case "do":
-      return step.do(node.name, configOf(node), (context) =>
-        outside.body(node, context, async () => {
-          if (node.child === true) await outside.child(`${node.name}-child`);
-          const { nested } = node;
-          if (nested === undefined) return;
-          await step.do(nested.name, configOf(nested), (inner) =>
-            outside.body(nested, inner, async () => {}),
-          );
-        }),
-      );
+      return callDo(node, step, outside);
     case "sleep":
-      await step.sleep(node.name, node.ms);
+      outside.called(node.name, false);
+      await watched(node.name, step.sleep(node.name, node.ms), outside);
       return "slept";
-    case "wait":
-      await step.waitForEvent(node.name, { type: node.type, timeout: node.ms });
+    case "wait": {
+      const options = { type: node.type, timeout: node.ms };
+      outside.called(node.name, false);
+      await watched(node.name, step.waitForEvent(node.name, options), outside);
       return "event";
+    }
+    case "spawn":
+      await outside.spawn(node.name);
+      return "spawned";
+    case "branch": {
+      const winner = await Promise.race(node.items.map((item, n) => run(item).then(() => n)));
+      await callDo(branchStep(`${node.name}:${winner}`), step, outside);
+      return "branched";
+    }
     case "seq": {
       const results: unknown[] = [];
       for (const item of node.items) results.push(await run(item));
@@ -93,6 +111,28 @@ export async function execute(node: Node, step: WorkflowStep, outside: Outside):
     case "hurry":
       return Promise.race([run(node.item), outside.sleep(node.ms).then(() => "hurried")]);
   }
+}
+
+function callDo(node: DoNode, step: WorkflowStep, outside: Outside): Promise<unknown> {
+  const known = outside.called(node.name, true);
+  const promise = step.do(node.name, configOf(node), (context) =>
+    outside.body(node, context, known, async () => {
+      if (node.child === true) await outside.child(node.name);
+      if (node.nested !== undefined) await callDo(node.nested, step, outside);
+    }),
+  );
+  return watched(node.name, promise, outside);
+}
+
+/** Beside the code's own awaits, and before them. */
+function watched<T>(name: string, promise: Promise<T>, outside: Outside): Promise<T> {
+  const saw = (): void => outside.saw(name);
+  promise.then(saw, saw);
+  return promise;
+}
+
+function branchStep(name: string): DoNode {
+  return { kind: "do", name, limit: null, delayMs: 10, failures: 0, takesMs: 60, kills: [] };
 }
 
 function configOf({ limit, delayMs }: DoNode): object {
@@ -129,6 +169,12 @@ export function outcomesOf(node: Node, mayCrash: boolean): Outcomes {
         errors.add("StepMaxAttemptsExceeded");
       }
       return { values, errors };
+    }
+    case "spawn":
+      return { values: new Set(['"spawned"']), errors: new Set() };
+    case "branch": {
+      const items = union(node.items.map(of));
+      return items && { values: new Set(['"branched"']), errors: items.errors };
     }
     case "sleep":
       return { values: new Set(['"slept"']), errors: new Set() };
@@ -213,7 +259,7 @@ export function randomProgram(dice: Dice): Node {
     Array.from({ length: dice.between(2, 3) }, () => node(depth - 1));
   const node = (depth: number): Node => {
     if (depth === 0) return leaf();
-    switch (dice.upTo(9)) {
+    switch (dice.upTo(11)) {
       case 0:
       case 1:
         return { kind: "seq", items: items(depth) };
@@ -236,6 +282,10 @@ export function randomProgram(dice: Dice): Node {
         return { kind: "stray", ms: dice.pick([0, 5, 2_000]), item: leaf() };
       case 8:
         return { kind: "hurry", ms: dice.pick([1, 30, 500]), item: node(depth - 1) };
+      case 9:
+        return { kind: "branch", name: name(), items: items(depth) };
+      case 10:
+        return { kind: "spawn", name: name() };
       default:
         return leaf();
     }

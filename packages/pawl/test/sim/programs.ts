@@ -39,9 +39,73 @@ export const smallPrograms: Readonly<Record<string, Node>> = {
     { kind: "hurry", ms: 30, item: step("a", { takesMs: 200 }) },
     step("b"),
   ),
+  "a race of depths": seq(
+    {
+      kind: "branch",
+      name: "r",
+      items: [
+        { kind: "try", item: { kind: "try", item: seq(step("a", { takesMs: 20 })) } },
+        step("b", { takesMs: 20 }),
+      ],
+    },
+    sleep("nap", 100),
+    step("c"),
+  ),
+  "a race of equal sleeps": seq(
+    step("s"),
+    {
+      kind: "branch",
+      name: "r",
+      items: [
+        { kind: "try", item: { kind: "try", item: seq(sleep("deep", 100)) } },
+        sleep("flat", 100),
+      ],
+    },
+    sleep("nap", 100),
+    step("c"),
+  ),
+  "a race through the world": seq(
+    {
+      kind: "branch",
+      name: "r",
+      items: [
+        seq(step("a"), { kind: "aside", ms: 20, depth: 2, item: step("b") }),
+        seq(step("c", { takesMs: 10 }), step("d", { takesMs: 40 })),
+      ],
+    },
+    sleep("nap", 100),
+    step("e"),
+  ),
+  "a child outside of steps": seq(step("a"), { kind: "spawn", name: "k" }, step("b")),
+  "an event at the last moment": seq({ kind: "try", item: wait("last", "last", 1_000) }, step("a")),
+  "a body beside a parked wait": seq({
+    kind: "all",
+    items: [seq(step("a"), step("b")), wait("last", "last", 1_500), sleep("nap", 200)],
+  }),
   "all settled": seq({
     kind: "settled",
     items: [step("a", { failures: 5 }), wait("red", "red", 1_000), step("b")],
   }),
   "an error": seq(step("a", { failures: 5, limit: 1 })),
+};
+
+/** These meet their faults in one process: what they park stays in its memory. */
+export const alone: ReadonlySet<string> = new Set(["an event at the last moment", "a stray step"]);
+
+/** Bodies that end their processes: with progress in between, and without. */
+export const deadlyPrograms: Readonly<Record<string, { program: Node; ending: RegExp }>> = {
+  "six deaths, and progress after each": {
+    program: seq(
+      ...["a", "b", "c", "d", "e", "f"].map((name) => step(name, { limit: null, kills: [1] })),
+    ),
+    ending: /complete/,
+  },
+  "a body that always kills": {
+    program: seq(step("a"), step("b", { limit: null, kills: [1, 2, 3, 4, 5, 6, 7, 8, 9] })),
+    ending: /RunCrashedError/,
+  },
+  "deaths up to its limit": {
+    program: seq({ kind: "try", item: step("a", { kills: [1, 2, 3, 4] }) }, step("b")),
+    ending: /caught StepMaxAttemptsExceeded/,
+  },
 };

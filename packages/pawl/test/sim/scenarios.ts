@@ -31,7 +31,7 @@ export function randomScenario(seed: number): Scenario {
 
 /** People do not crash; their requests get lost. */
 function harmless(fault: Fault): Fault | null {
-  return fault === "replyLost" || fault === "notApplied" ? fault : null;
+  return ["replyLost", "notApplied", "pause", "restart"].includes(fault) ? fault : null;
 }
 
 async function randomClient(client: Client, dice: Dice, untilMs: number): Promise<void> {
@@ -51,11 +51,16 @@ async function randomClient(client: Client, dice: Dice, untilMs: number): Promis
 }
 
 /** One program, one process, one fault at one call. */
-export function sweepScenario(program: Node, at: number, fault: Fault | null): Scenario {
+export function sweepScenario(
+  program: Node,
+  at: number,
+  fault: Fault | null,
+  processes = 2,
+): Scenario {
   return {
     seed: 1,
     programs: [program],
-    processes: 2,
+    processes,
     faultOf: (_world, _verb, index, process) =>
       index === at && (process.name !== "client" || fault === "replyLost") ? fault : null,
     skewMs: 0,
@@ -65,6 +70,7 @@ export function sweepScenario(program: Node, at: number, fault: Fault | null): S
     client: async (client) => {
       await client.world.sleep(100);
       for (const type of eventTypes) await client.send("p0", type);
+      await client.sendAtDeadline("last");
     },
     healAtMs: 2_000,
   };

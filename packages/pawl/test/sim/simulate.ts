@@ -4,13 +4,14 @@ import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entr
 import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Logger } from "../../src/model/logger.js";
-import { defaultRunnerOptions, type Runner } from "../../src/runner/runner.js";
-import type { ClaimAnswer, Claimed, Part, PartAnswer } from "../../src/store/store.js";
+import { defaultRunnerOptions, type Runner, type TickOptions } from "../../src/runner/runner.js";
+import type { ClaimAnswer, Claimed, NewInstance, Part, PartAnswer } from "../../src/store/store.js";
 import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
 import { execute, messageOf, outcomesOf, type DoNode, type Node } from "./program.js";
+import { newIncarnation, Witness, type Incarnation } from "./witness.js";
 import { Process, World } from "./world.js";
 
 export type Scenario = {
@@ -47,6 +48,9 @@ const READS: ReadonlySet<Verb> = new Set([
   "poll",
 ]);
 const LEASE_MS = 1_000;
+/** In which everyone has heard that all is over. */
+const SETTLE_MS = 10_000;
+const RESUME_MS = 5_000;
 const END_MS = 10 * 60_000;
 
 /** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
@@ -73,7 +77,7 @@ export interface Client {
   readonly ids: readonly string[];
   send(id: string, type: string): Promise<void>;
   /** An event for a wait, about when that ends. */
-  sendAtDeadline(): Promise<void>;
+  sendAtDeadline(type?: string): Promise<void>;
   control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
   /** A runner stops properly; another takes its place. */
   stopARunner(): void;
@@ -87,11 +91,12 @@ class Simulation implements FaultPlan {
   readonly #database: Database;
   readonly #ledger = new Ledger();
   readonly #checker: Checker;
+  readonly #witness: Witness;
   readonly #sometimes = new Map<string, number>();
   readonly #runners = new Map<Process, Runner>();
   readonly #created = new Set<string>();
   #calls = 0;
-  #mostTakeovers = 0;
+  readonly #ticks = new Map<Process, number>();
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
@@ -100,7 +105,9 @@ class Simulation implements FaultPlan {
     this.#scenario = scenario;
     this.#database = database;
     this.#world = new World(scenario.seed, database.clock);
-    this.#checker = new Checker(this.#ledger);
+    const now = (): number => this.#world.now;
+    this.#checker = new Checker(this.#ledger, now);
+    this.#witness = new Witness(this.#checker, now);
   }
 
   get #snapshot(): () => Snapshot {
@@ -131,10 +138,10 @@ class Simulation implements FaultPlan {
     const isOver = (): boolean => {
       if (this.#failure !== null) return true;
       if (!clientIsDone) return false;
-      return this.#snapshot().instances.every(({ status }) => status !== "live");
+      return !this.#checker.hasLiveRuns;
     };
-    let checks = 0;
-    await world.run(world.now + END_MS, () => ++checks % 20 === 0 && isOver());
+    await world.run(world.now + END_MS, isOver);
+    await world.run(world.now + SETTLE_MS, () => this.#failure !== null || this.#isIdle());
     if (this.#failure !== null) throw this.#failure;
     const end = this.#snapshot();
     const alive = end.instances.filter(({ status }) => status === "live");
@@ -149,11 +156,17 @@ class Simulation implements FaultPlan {
       if (rows.length !== 1)
         throw new Violation(`${id} was created, and exists ${rows.length} times`);
     }
+    if (!this.#isIdle()) throw new Violation(`all is over, and a runner is still busy`);
     this.#checker.end(end);
     const outcomes = this.#checkOutcomes(end);
     this.#countCloseCalls(end);
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
     return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
+  }
+
+  /** Nobody holds anything, and nobody waits for a turn to end. */
+  #isIdle(): boolean {
+    return [...this.#runners].every(([proc, { isBusy }]) => !isBusy && !this.#ticks.get(proc));
   }
 
   #countCloseCalls({ steps, events }: Snapshot): void {
@@ -178,7 +191,8 @@ class Simulation implements FaultPlan {
       if (ending.includes("hurried")) this.count("race decided by a non-step await");
       if (program === undefined || status === "terminated") return `${id} ${ending}`;
       const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
-      if (expected === null || (ending === "error RunCrashedError" && this.#mostTakeovers >= 5)) {
+      // Whether it may have crashed was checked when it was said.
+      if (expected === null || ending === "error RunCrashedError") {
         return `${id} ${ending}`;
       }
       const isExpected =
@@ -228,10 +242,10 @@ class Simulation implements FaultPlan {
       proc.after(world.dice.upTo(2), () => {
         isDue = false;
         const started = world.dice.chance(0.2)
-          ? runner.tick({ maxInstances: 2, maxSteps: 3 })
+          ? this.#tick(proc, runner, { maxInstances: 2, maxSteps: 3 })
           : runner.start();
         started.catch((error: unknown) => this.note(`${proc.name} look failed ${String(error)}`));
-        if (world.dice.chance(0.1)) runner.tick().catch(() => {});
+        if (world.dice.chance(0.1)) this.#tick(proc, runner).catch(() => {});
       });
     };
     runner.serve(look);
@@ -242,10 +256,19 @@ class Simulation implements FaultPlan {
     poll();
   }
 
+  /** Ticks of processes that go on must end. */
+  #tick(proc: Process, runner: Runner, options: TickOptions = {}): Promise<unknown> {
+    this.#ticks.set(proc, 1 + (this.#ticks.get(proc) ?? 0));
+    return runner.tick(options).finally(() => {
+      this.#ticks.set(proc, (this.#ticks.get(proc) ?? 0) - 1);
+    });
+  }
+
   #logger(proc: Process): Logger {
     const log = (event: string, fields: Record<string, unknown> = {}): void => {
       this.note(`${proc.name} ${event} ${JSON.stringify(fields["id"] ?? fields["error"] ?? "")}`);
       this.count(event);
+      if (event === "step.missing") this.#checker.diverged(String(fields["id"]));
     };
     return { debug: log, info: log, warn: log, error: log };
   }
@@ -283,17 +306,40 @@ class Simulation implements FaultPlan {
   #workflow(proc: Process) {
     const programOf = (n: number): Node => this.#scenario.programs[n] ?? childProgram;
     const body = this.#body.bind(this);
+    const witness = this.#witness;
+    const guard = this.#guard.bind(this);
     return class Program extends WorkflowEntrypoint<unknown, { n: number }> {
       async run(event: WorkflowEvent<{ n: number }>, step: WorkflowStep): Promise<unknown> {
         const { n } = event.payload;
-        const run = `${event.instanceId}#${event.runNumber}`;
+        const { instanceId: id, runNumber } = event;
+        let life = newIncarnation(proc.name, id, runNumber);
+        guard(() => {
+          life = witness.begins(proc.name, id, runNumber);
+        });
+        const { seen, unbegun } = life;
+        const create = (params: object, childId?: string) =>
+          this.workflows["PROGRAM"]?.create({ ...(childId && { id: childId }), params });
         return execute(programOf(n), step, {
           sleep: (ms) => proc.runtime.scheduler.sleep(ms),
-          body: (node, context, first) => body(proc, run, node, context, first),
-          child: async (name) => {
-            const id = `${name}-of-${event.instanceId}-${event.runNumber}`;
-            const child = await this.workflows["PROGRAM"]?.create({ id, params: { n: -1 } });
-            return child?.id;
+          called: (name, isDo) => {
+            if (isDo) unbegun.add(name);
+            return seen.length;
+          },
+          saw: (name) => {
+            seen.push(name);
+            unbegun.delete(name);
+          },
+          body: (node, context, known, first) => body(proc, life, node, context, known, first),
+          child: (name) => create({ n: -1, of: `${id}#${runNumber} ${name}` }) as Promise<unknown>,
+          spawn: async (name) => {
+            const child = `${name}-of-${id}-${runNumber}`;
+            witness.spawns(life, child);
+            // What is no step is not tried again by anyone else.
+            for (;;) {
+              const made = await answered(async () => void (await create({ n: -1 }, child)));
+              if (made !== "STORE_UNAVAILABLE") return;
+              await proc.runtime.scheduler.sleep(50);
+            }
           },
         });
       }
@@ -302,15 +348,16 @@ class Simulation implements FaultPlan {
 
   async #body(
     proc: Process,
-    run: string,
+    life: Incarnation,
     node: DoNode,
     context: StepContext,
+    known: number,
     first: () => Promise<void>,
   ): Promise<unknown> {
     const world = this.#world;
     const attempt = context.attempt;
     const maxAttempts = node.limit === null ? Infinity : node.limit + 1;
-    const [id = "", runNumber = ""] = run.split("#");
+    const run = `${life.id}#${life.runNumber}`;
     this.note(`${proc.name} enters ${run} ${node.name} ${attempt}`);
     const entry = this.#ledger.enter({
       run,
@@ -321,8 +368,8 @@ class Simulation implements FaultPlan {
       enteredAt: world.now,
     });
     this.#guard(() => {
-      const iid = this.#snapshot().instances.find((row) => row.id === id)?.iid ?? "";
-      this.#checker.entered(iid, Number(runNumber), node.name);
+      this.#checker.entered(life.id, life.runNumber, node.name);
+      this.#witness.enters(life, node.name, known, context.signal);
     });
     context.signal.addEventListener("abort", () => {
       const reason = (context.signal.reason as Error).message;
@@ -332,8 +379,13 @@ class Simulation implements FaultPlan {
         this.count("body given back");
       }
     });
-    await first();
+    await first().catch((error: unknown) => {
+      life.running.delete(node.name);
+      entry.failedAt = world.now;
+      throw error;
+    });
     if (node.takesMs > 0) await proc.runtime.scheduler.sleep(node.takesMs);
+    this.#guard(() => this.#witness.leaves(life, node.name));
     if (node.kills.includes(attempt)) {
       this.count("body kills its process");
       this.crash(proc);
@@ -369,6 +421,34 @@ class Simulation implements FaultPlan {
     return fault;
   }
 
+  sending(proc: Process, verb: Verb, args: readonly unknown[]): void {
+    this.#guard(() => {
+      if (verb === "register") this.#witness.registers(proc.name, args[0] as string);
+      if (verb === "create") this.#witness.creates((args[0] as NewInstance[]).map(({ id }) => id));
+      if (verb !== "commit") return;
+      for (const part of args[0] as Part[]) this.#witness.sends(proc.name, part);
+    });
+  }
+
+  heard(_proc: Process, verb: Verb, args: readonly unknown[], answer: unknown): void {
+    if (verb !== "commit") return;
+    for (const [n, part] of (args[0] as Part[]).entries()) {
+      this.#witness.hears(part, (answer as PartAnswer[])[n] as PartAnswer);
+    }
+  }
+
+  async interfere(verb: "pause" | "restart"): Promise<void> {
+    const id = this.#world.dice.pick([...this.#created]);
+    if (id === undefined || this.#checker.ticketOf(id) === undefined) return;
+    const target = { workflow: "program", id };
+    const { store } = this.#database;
+    const { kind } = await (verb === "pause"
+      ? store.pause(target)
+      : store.restart(target, `op${++this.#tokens}`));
+    this.note(`someone has a ${verb} for ${id}: ${kind}`);
+    this.#guard(() => this.#checker.state(this.#snapshot()));
+  }
+
   isOut(): boolean {
     const at = this.#world.elapsedMs;
     const isOut = this.#scenario.outages.some(({ fromMs, toMs }) => at >= fromMs && at < toMs);
@@ -383,7 +463,7 @@ class Simulation implements FaultPlan {
     if (verb === "adopt") {
       const claimed = answer as Claimed[];
       if (claimed.length > 0) this.count("claim adopted");
-      this.#noteClaimed(claimed, null);
+      this.#noteClaimed(claimed, "adopted");
     }
     if (verb === "claim") {
       const claim = answer as ClaimAnswer;
@@ -392,12 +472,10 @@ class Simulation implements FaultPlan {
     if (!READS.has(verb)) this.#guard(() => this.#checker.state(this.#snapshot()));
   }
 
-  #noteClaimed(claimed: readonly Claimed[], fault: Fault | null): void {
-    for (const { takeovers } of claimed) {
-      this.#mostTakeovers = Math.max(this.#mostTakeovers, takeovers);
-    }
-    for (const { id, runNumber, takenOver } of claimed) {
+  #noteClaimed(claimed: readonly Claimed[], fault: Fault | "adopted" | null): void {
+    for (const { iid, id, runNumber, takenOver } of claimed) {
       if (!takenOver) continue;
+      if (fault !== "adopted") this.#witness.tookOver(iid);
       this.count("takeover");
       if (this.#hasOpenBody(`${id}#${runNumber}`)) this.count("takeover during a body");
     }
@@ -431,6 +509,11 @@ class Simulation implements FaultPlan {
       );
       if (answer.kind === "lost" && part.steps.some(({ seq }) => seq !== null)) {
         this.count("late result fenced");
+      }
+      // After a refused park the run goes on.
+      if (answer.kind === "ok" && !(part.next.kind === "park" && how === "leased")) {
+        const isCrashed = part.next.kind === "fail" && part.next.error.includes("RunCrashedError");
+        this.#guard(() => this.#witness.took(part, isCrashed, defaultRunnerOptions.maxTakeovers));
       }
       const finishes = part.next.kind === "complete" || part.next.kind === "fail";
       if (finishes && fault === "replyLost") this.count("final commit whose reply was lost");
@@ -472,9 +555,12 @@ class Simulation implements FaultPlan {
         const sent = await answered(async () => (await handle(id)).sendEvent({ type }));
         this.note(`client sends ${type} to ${id}: ${sent}`);
       },
-      sendAtDeadline: async () => {
+      sendAtDeadline: async (wanted) => {
         const { steps, instances } = this.#snapshot();
-        const wait = steps.find(({ wait_key, seq }) => wait_key !== null && seq === null);
+        const wait = steps.find(
+          ({ wait_key, seq }) =>
+            wait_key !== null && seq === null && wait_key === (wanted ?? wait_key),
+        );
         const row = instances.find(({ iid }) => iid === wait?.iid);
         if (wait === undefined || row === undefined) return;
         // A request takes up to three ms; the first one looks the instance up.
@@ -498,12 +584,13 @@ class Simulation implements FaultPlan {
       await untilAnswered(world, async () => (await handle(id)).resume());
     }
     const resumeLater = async (): Promise<void> => {
+      world.after(RESUME_MS, () => void resumeLater().catch(() => {}));
       for (const { tid, state } of this.#snapshot().tickets) {
         const row = this.#snapshot().instances.find(({ iid }) => iid === tid);
         if (state === "paused" && row !== undefined) await (await handle(row.id)).resume();
       }
     };
-    world.after(this.#scenario.healAtMs + 60_000, () => void resumeLater().catch(() => {}));
+    world.after(this.#scenario.healAtMs, () => void resumeLater().catch(() => {}));
   }
 }
 

@@ -1,0 +1,200 @@
+import type { Next, Part, PartAnswer } from "../../src/store/store.js";
+import { must, type Checker } from "./checker.js";
+
+/** One life of a run's code: what it called and saw, from its start in some process. */
+export type Incarnation = {
+  readonly id: string;
+  readonly runNumber: number;
+  readonly process: string;
+  /** Steps whose results the code was given, in order, and the `do` steps it called that have not begun here. */
+  readonly seen: string[];
+  readonly unbegun: Set<string>;
+  /** The bodies that it has begun, and their signals. */
+  readonly running: Map<string, Signal>;
+};
+
+type Signal = { readonly aborted: boolean };
+
+/** The parts that a process sent under one claim. */
+type Talk = {
+  readonly process: string;
+  partNumber: number;
+  text: string;
+  fate: "unknown" | "ok" | "lost";
+};
+
+/** After a control operation the owner must have heard of it by then, whatever got lost. */
+const MUST_KNOW_MS = 3_000;
+
+/** Watches the processes from inside: what their code saw and did, and what they said to the store. */
+export class Witness {
+  readonly #checker: Checker;
+  readonly #now: () => number;
+  readonly #latest = new Map<string, Incarnation>();
+  readonly #begun = new Set<string>();
+  readonly #talks = new Map<string, Talk>();
+  readonly #finished = new Map<string, string>();
+  /** Which process registered a runner. */
+  readonly #processOf = new Map<string, string>();
+  readonly #takeovers = new Map<string, number>();
+  /** Children that are being created outside of steps, with what their parents had seen. */
+  readonly #spawning = new Map<string, readonly [Incarnation, number]>();
+
+  constructor(checker: Checker, now: () => number) {
+    this.#checker = checker;
+    this.#now = now;
+  }
+
+  // Code
+
+  /** A run's code begins, once for each claim. */
+  begins(process: string, id: string, runNumber: number): Incarnation {
+    const incarnation = newIncarnation(process, id, runNumber);
+    this.#latest.set(`${process}/${id}`, incarnation);
+    const ticket = this.#checker.ticketOf(id);
+    if (ticket?.run_no === runNumber && this.#processOf.get(ticket.owner ?? "") === process) {
+      const claim = `${ticket.tid}/${ticket.claim_no}`;
+      must(!this.#begun.has(claim), () => `the code of ${id} begins twice under one claim`);
+      this.#begun.add(claim);
+    }
+    return incarnation;
+  }
+
+  /** A body begins; `known` settlements had been seen when its step was called. */
+  enters(incarnation: Incarnation, step: string, known: number, signal: Signal): void {
+    const { id, runNumber, process } = incarnation;
+    incarnation.unbegun.delete(step);
+    incarnation.running.set(step, signal);
+    const what = `the body of ${id}#${runNumber} ${step}`;
+    this.#mustBeDurable(incarnation, known, what);
+    const newest = this.#latest.get(`${process}/${id}`);
+    must(newest === incarnation, () => `${what} starts in code that was given up`);
+    const leftAt = this.#checker.leftAt(id, runNumber);
+    if (leftAt !== null) {
+      must(
+        this.#now() - leftAt <= MUST_KNOW_MS,
+        () => `${what} starts long after the run was over`,
+      );
+      return;
+    }
+    const ticket = this.#checker.ticketOf(id);
+    must(
+      ticket?.state === "leased" && this.#processOf.get(ticket.owner ?? "") === process,
+      () => `${what} starts in ${process} without a lease: ${JSON.stringify(ticket)}`,
+    );
+  }
+
+  /** A body has come to its end. */
+  leaves({ id, runNumber, process, running }: Incarnation, step: string): void {
+    const isAborted = running.get(step)?.aborted === true;
+    running.delete(step);
+    const hasFinished = this.#finished.get(`${id}#${runNumber}`) === process;
+    must(!hasFinished || isAborted, () => `${id} ended, and the signal of ${step} did not fire`);
+  }
+
+  spawns(incarnation: Incarnation, child: string): void {
+    this.#spawning.set(child, [incarnation, incarnation.seen.length]);
+  }
+
+  #mustBeDurable({ id, runNumber, seen }: Incarnation, known: number, what: string): void {
+    for (const name of seen.slice(0, known)) {
+      const row = this.#checker.stepOf(id, runNumber, name);
+      must(row !== undefined && row.seq !== null, () => `${what} starts before ${name} is durable`);
+    }
+  }
+
+  // Talk
+
+  registers(process: string, runner: string): void {
+    this.#processOf.set(runner, process);
+  }
+
+  creates(ids: readonly string[]): void {
+    for (const id of ids) {
+      const spawning = this.#spawning.get(id);
+      if (spawning !== undefined) this.#mustBeDurable(...spawning, `the creation of ${id}`);
+    }
+  }
+
+  /** Under one claim: parts in order, each the next only when the last was answered, and the same when sent again. */
+  sends(process: string, part: Part): void {
+    const { iid, claimNumber, partNumber } = part;
+    const key = `${iid}/${claimNumber}`;
+    const text = JSON.stringify(part);
+    const talk = this.#talks.get(key) ?? { process, partNumber: 0, text: "", fate: "ok" };
+    this.#talks.set(key, talk);
+    const what = `${process} sends part ${claimNumber}.${partNumber}`;
+    must(talk.process === process, () => `${what} under the claim of ${talk.process}`);
+    must(talk.fate !== "lost", () => `${what}, and has heard that the claim is lost`);
+    if (partNumber === talk.partNumber) {
+      must(text === talk.text, () => `${what} again and changed: ${talk.text} → ${text}`);
+      return;
+    }
+    must(talk.fate === "ok", () => `${what} before the last one was answered`);
+    must(partNumber === talk.partNumber + 1, () => `${what} after part ${talk.partNumber}`);
+    Object.assign(talk, { partNumber, text, fate: "unknown" });
+    if (part.next.kind === "park") this.#mustBeIdle(process, part);
+  }
+
+  /** What could begin does not wait for the end of a wait. */
+  #mustBeIdle(process: string, { iid, steps }: Part): void {
+    const id = this.#checker.idOf(iid) ?? "";
+    const incarnation = this.#latest.get(`${process}/${id}`);
+    const written = new Set(steps.map(({ name }) => name));
+    for (const name of incarnation?.unbegun ?? []) {
+      const row = this.#checker.stepOf(id, incarnation?.runNumber ?? 0, name);
+      const isOpen = row === undefined || row.status === "running";
+      must(!isOpen || written.has(name), () => `${id} parks, and ${name} has not begun`);
+    }
+  }
+
+  /** With its ticket given up, a run has no right to bodies. */
+  #mustRunNothing({ iid, claimNumber, runNumber }: Part): void {
+    const id = this.#checker.idOf(iid);
+    const incarnation = this.#latest.get(
+      `${this.#talks.get(`${iid}/${claimNumber}`)?.process}/${id}`,
+    );
+    if (incarnation?.runNumber !== runNumber) return;
+    for (const [step, { aborted }] of incarnation.running) {
+      must(aborted, () => `${id} gives its ticket up, and the body of ${step} runs`);
+    }
+  }
+
+  hears(part: Part, answer: PartAnswer): void {
+    const { iid, runNumber, claimNumber } = part;
+    const talk = this.#talks.get(`${iid}/${claimNumber}`);
+    if (talk === undefined || answer.kind === "busy" || answer.kind === "bad") return;
+    talk.fate = answer.kind;
+    if (answer.kind === "ok" && isEnd(part.next)) {
+      this.#finished.set(`${this.#checker.idOf(iid)}#${runNumber}`, talk.process);
+    }
+  }
+
+  // Deaths
+
+  tookOver(iid: string): void {
+    this.#takeovers.set(iid, 1 + (this.#takeovers.get(iid) ?? 0));
+  }
+
+  /** A part that the store took: progress, or the end of a run that killed its owners. */
+  took(part: Part, isCrashed: boolean, maxTakeovers: number): void {
+    const { iid } = part;
+    if (part.next.kind === "park" || part.next.kind === "release") this.#mustRunNothing(part);
+    const inARow = this.#takeovers.get(iid) ?? 0;
+    must(
+      !isCrashed || inARow >= maxTakeovers,
+      () => `${this.#checker.idOf(iid)} is said to have crashed after ${inARow} takeovers`,
+    );
+    if (part.next.kind === "park" || part.steps.some(({ seq }) => seq !== null)) {
+      this.#takeovers.delete(iid);
+    }
+  }
+}
+
+export function newIncarnation(process: string, id: string, runNumber: number): Incarnation {
+  return { id, runNumber, process, seen: [], unbegun: new Set(), running: new Map() };
+}
+
+function isEnd({ kind }: Next): boolean {
+  return kind === "complete" || kind === "fail";
+}
