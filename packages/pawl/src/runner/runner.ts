@@ -62,6 +62,8 @@ const LOOK_AGAIN_MS = 20;
 const NOTE_RUNNING_MS = 1_000;
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
+/** How often a runner looks for work that it does not know. */
+const UNKNOWN_EVERY_MS = 60_000;
 /** How long a stop waits for the store to take back what was cut off. */
 const GIVE_BACK_MS = 5_000;
 
@@ -87,6 +89,8 @@ export class Runner implements RunHost, RunnerHints {
   #claiming: Promise<unknown> = Promise.resolve();
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
+  #lookedForUnknownAtMs = -Infinity;
+  readonly #reportedUnknown = new Set<string>();
 
   readonly #toLookAt = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
@@ -159,7 +163,9 @@ export class Runner implements RunHost, RunnerHints {
     return this.#oneByOne(async () => {
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
-      return { count: claimed.length, done: this.#begin(claimed, budget) };
+      const done = this.#begin(claimed, budget);
+      await this.#reportUnknown();
+      return { count: claimed.length, done };
     });
   }
 
@@ -242,6 +248,24 @@ export class Runner implements RunHost, RunnerHints {
     this.#judgedAtMs = nowMs;
     const dead = await this.#store.declareDead();
     if (dead.length > 0) this.#context.logger.warn("runners.died", { runners: dead });
+  }
+
+  /** Runs that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
+  async #reportUnknown(): Promise<void> {
+    const { runtime, logger } = this.#context;
+    const nowMs = runtime.clock.now();
+    if (nowMs < this.#lookedForUnknownAtMs + UNKNOWN_EVERY_MS) return;
+    this.#lookedForUnknownAtMs = nowMs;
+    try {
+      for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
+        const lane = JSON.stringify([queue, handler]);
+        if (this.#reportedUnknown.has(lane)) continue;
+        this.#reportedUnknown.add(lane);
+        logger.warn("workflow.unknown", { workflow: handler, queue });
+      }
+    } catch (error) {
+      logger.debug("unknown.failed", { error: String(error) });
+    }
   }
 
   async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
