@@ -1,6 +1,8 @@
 import type { Lane } from "../../store/store.js";
 import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Script } from "../statement.js";
+import { NEW, RESUMING } from "./claim.js";
+import { firstDue } from "./next-due.js";
 
 export type UnknownLanes = Verb<[known: readonly Lane[]], Lane[]>;
 
@@ -19,13 +21,10 @@ export function unknownLanesVerb(sql: Sql): UnknownLanes {
     `SELECT t.handler FROM ${ticket} AS t ${through}
      WHERE t.queue = :queue AND t.handler > :after ${claimable} ORDER BY t.handler LIMIT 1`,
   );
-  const first = (klass: number): string =>
-    `(SELECT t.due_at FROM ${ticket} AS t ${through}
-      WHERE t.queue = :queue AND t.handler = :handler AND t.class = ${klass} AND t.due_at IS NOT NULL
-      ORDER BY t.due_at LIMIT 1)`;
+  const first = (klass: number): string => firstDue(sql, ":queue", ":handler", klass);
   const due = sql.prepare(
     "unknown.due",
-    `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now`,
+    `SELECT ${first(RESUMING)} AS resuming, ${first(NEW)} AS fresh, :now AS now`,
   );
   const orphans = sql.prepare(
     "unknown.orphans",
