@@ -250,9 +250,9 @@ for (const server of ["mariadb", "mysql"] as const) {
       };
       const read = async (): Promise<number> => {
         const [rows] = await pool.query<mysql.RowDataPacket[]>(
-          "SHOW GLOBAL STATUS LIKE 'Handler_read_next'",
+          "SHOW GLOBAL STATUS WHERE Variable_name IN ('Handler_read_next', 'Handler_icp_attempts')",
         );
-        return Number(rows[0]?.["Value"]);
+        return rows.reduce((sum, row) => sum + Number(row["Value"]), 0);
       };
       for (const [name, look] of Object.entries(looks)) {
         await look();
