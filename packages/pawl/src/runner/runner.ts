@@ -59,6 +59,8 @@ const SHARE_FOR_NEW = 0.1;
 const NOTE_RUNNING_MS = 1_000;
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
+/** How often a runner looks for work that it does not know. */
+const UNKNOWN_EVERY_MS = 60_000;
 /** How long a stop waits for the store to take back what was cut off. */
 const GIVE_BACK_MS = 5_000;
 
@@ -88,6 +90,8 @@ export class Runner implements RunHost, RunnerHints {
   #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
   #judgedAtMs = -Infinity;
+  #lookedForUnknownAtMs = -Infinity;
+  readonly #reportedUnknown = new Set<string>();
 
   readonly #finishWaiters: FinishWaiters;
 
@@ -178,7 +182,9 @@ export class Runner implements RunHost, RunnerHints {
       if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
-      return { count: claimed.length, done: this.#begin(claimed, budget) };
+      const done = this.#begin(claimed, budget);
+      await this.#reportUnknown();
+      return { count: claimed.length, done };
     });
   }
 
@@ -267,6 +273,24 @@ export class Runner implements RunHost, RunnerHints {
     this.#judgedAtMs = nowMs;
     const dead = await this.#store.declareDead();
     if (dead.length > 0) this.#context.logger.warn("runners.died", { runners: dead });
+  }
+
+  /** Runs that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
+  async #reportUnknown(): Promise<void> {
+    const { runtime, logger } = this.#context;
+    const nowMs = runtime.clock.now();
+    if (nowMs < this.#lookedForUnknownAtMs + UNKNOWN_EVERY_MS) return;
+    this.#lookedForUnknownAtMs = nowMs;
+    try {
+      for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
+        const lane = JSON.stringify([queue, handler]);
+        if (this.#reportedUnknown.has(lane)) continue;
+        this.#reportedUnknown.add(lane);
+        logger.warn("workflow.unknown", { workflow: handler, queue });
+      }
+    } catch (error) {
+      logger.debug("unknown.failed", { error: String(error) });
+    }
   }
 
   async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {

@@ -220,6 +220,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     poll: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.poll, runs)),
     moveInbox: (limit) => run("engine", verbs.moveInbox, limit),
     nextDueInMs: (lanes) => run("engine", verbs.nextDue, lanes),
+    unknownLanes: (known) => run("engine", verbs.unknownLanes, known),
 
     get: (target) => run("request", verbs.get, target),
     list: (query) => run("request", verbs.list, query),

@@ -107,6 +107,12 @@ export interface Store<Tx = unknown> {
   moveInbox(limit: number): Promise<number>;
   /** Milliseconds, by the database, until the next ticket of these lanes is due; null if none is. */
   nextDueInMs(lanes: readonly Lane[]): Promise<number | null>;
+  /**
+   * Other lanes on the queues of `known` in which a claim would find something now: a due ticket or a dead runner's.
+   * In no order, and at most 100. A report for people: where there are very many lanes, some may be missing. The cost
+   * depends on the number of lanes, never on that of tickets.
+   */
+  unknownLanes(known: readonly Lane[]): Promise<Lane[]>;
 
   get(target: Target): Promise<InstanceRecord | null>;
   list(query: ListQuery): Promise<Page<InstanceRecord>>;

@@ -527,6 +527,18 @@ export class ModelStore implements Store<object> {
     return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - this.#clock.now());
   }
 
+  async unknownLanes(known: readonly Lane[]): Promise<Lane[]> {
+    const now = this.#clock.now();
+    const waiting = this.#live().filter(
+      (instance) =>
+        known.some(({ queue }) => queue === instance.queue) &&
+        !isIn(known, instance) &&
+        (this.#isOrphan(instance) || (instance.run.dueAt !== null && instance.run.dueAt <= now)),
+    );
+    const lanes = waiting.map(({ queue, workflow }) => ({ queue, handler: workflow }));
+    return [...new Map(lanes.map((lane) => [JSON.stringify(lane), lane])).values()].slice(0, 100);
+  }
+
   // Reading ---------------------------------------------------------------------------------------------------------
 
   async get(target: Target): Promise<InstanceRecord | null> {

@@ -54,7 +54,7 @@ export type Operation =
       readonly pageSize: number;
       readonly pages: number;
     }
-  | { readonly op: "nextDueInMs"; readonly lanes: readonly number[] };
+  | { readonly op: "nextDueInMs" | "unknownLanes"; readonly lanes: readonly number[] };
 
 type Order = "oldest" | "newest";
 
@@ -313,6 +313,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
     }),
   },
   { weight: 4, arbitrary: fc.record({ op: is("nextDueInMs"), lanes }) },
+  { weight: 2, arbitrary: fc.record({ op: is("unknownLanes"), lanes }) },
 );
 
 /** Begins with something to work on. */

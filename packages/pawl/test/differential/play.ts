@@ -14,7 +14,7 @@ import type {
 } from "../../src/store/store.js";
 import { waitMaskOf } from "../../src/store/wait-mask.js";
 import type { ModelStore } from "../../src/testing/model-store.js";
-import { Lockstep, type Peer } from "./lockstep.js";
+import { canonical, Lockstep, type Peer } from "./lockstep.js";
 import {
   type EventOf,
   type InTransaction,
@@ -89,7 +89,7 @@ export class Play {
     this.#nobody = { workflow: `order ${name}`, id: "nobody" };
     this.#workflows = [`order ${name}`, `Order ${name}`];
     this.#lanes = this.#workflows.flatMap((handler) =>
-      ["default", "Default"].map((queue) => ({ queue, handler })),
+      [`default ${name}`, `Default ${name}`].map((queue) => ({ queue, handler })),
     );
   }
 
@@ -217,6 +217,9 @@ export class Play {
         return this.#history(operation);
       case "nextDueInMs":
         await this.#ask("nextDueInMs", this.#someLanes(operation.lanes));
+        return;
+      case "unknownLanes":
+        await this.#unknownLanes(this.#someLanes(operation.lanes));
         return;
     }
   }
@@ -348,6 +351,13 @@ export class Play {
     const id = `${this.#made % 2 === 0 ? "Runner" : "runner"} ${this.#made} ${this.#name}`;
     this.#runners.push({ id, leaseUntil: this.#clock.now() + leaseMs });
     await this.#ask("register", id, leaseMs);
+  }
+
+  async #unknownLanes(known: readonly Lane[]): Promise<void> {
+    const inOrder = (lanes: readonly Lane[]): Lane[] =>
+      lanes.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
+    const lanes = await this.#ask("unknownLanes", known, inOrder);
+    if (lanes.length > 0) this.#reached("unknown lanes");
   }
 
   async #heartbeat(runner: Runner | undefined, leaseMs: number): Promise<void> {
@@ -557,7 +567,10 @@ export class Play {
       }
     });
     await Promise.all(histories);
-    for (const lane of this.#lanes) await this.#ask("nextDueInMs", [lane]);
+    for (const lane of this.#lanes) {
+      await this.#ask("nextDueInMs", [lane]);
+      await this.#unknownLanes([lane]);
+    }
     for (const runner of this.#runners) await this.#heartbeat(runner, 60_000);
   }
 

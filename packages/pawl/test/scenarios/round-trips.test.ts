@@ -41,6 +41,7 @@ const mysqlConnections = [
   },
 ];
 
+/** SHOW and DISCARD renew plans, once a second. */
 const isWrite = (text: string): boolean => !/^(SELECT|SET|SHOW|DISCARD)\b/i.test(text);
 
 async function inProcess(on: ServerFixture, k: number, spy: () => Spied): Promise<string[]> {

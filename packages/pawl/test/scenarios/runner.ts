@@ -160,16 +160,39 @@ export function runner(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "main" });
     });
 
-    // Not there yet: passes as soon as a runner says which waiting workflows it does not know.
-    test.fails("a workflow that a runner does not know is reported", async () => {
-      const s = await stage(on, { MAIN: () => "main", OTHER: () => "other" });
+    test("a workflow that a runner does not know is reported, once, and soon enough", async () => {
+      const s = await stage(on, { MAIN: () => "main", OTHER: () => "other", NEW: () => "new" });
       const stranger = await s.peer({ OTHER: () => "other" });
+      const unknown = (): object[] =>
+        s.logs.filter(({ event }) => event === "workflow.unknown").map(({ fields }) => fields);
       await s.create();
+      await stranger.h.tick();
+      expect(unknown()).toEqual([{ workflow: "main", queue: "default" }]);
+      expect(s.logs.find(({ event }) => event === "workflow.unknown")?.level).toBe("warn");
+      await s.workflows["NEW"]?.create({ id: "n" });
+      await s.clock.advance("59 seconds");
+      await stranger.h.tick();
+      expect(unknown().length).toBe(1);
+      await s.clock.advance("1 second");
       await stranger.h.tick();
       await s.clock.advance("10 minutes");
       await stranger.h.tick();
-      const warnings = s.logs.filter(({ level }) => level === "warn");
-      expect(warnings.map(({ fields }) => JSON.stringify(fields)).join()).toContain("main");
+      expect(unknown().slice(1)).toEqual([{ workflow: "new", queue: "default" }]);
+    });
+
+    test("a runner that cannot find out what it does not know works on", async () => {
+      const s = await stage(on, () => "done", {
+        around: (store) =>
+          new Proxy(store, {
+            get: (target, name) =>
+              name === "unknownLanes"
+                ? () => Promise.reject(new Error("no"))
+                : (Reflect.get(target, name) as unknown),
+          }),
+      });
+      const i = await s.create();
+      expect(await s.h.tick()).toEqual({ processed: 1, nextWakeInMs: null });
+      expect(await i.status()).toEqual({ status: "complete", output: "done" });
     });
 
     test("a parked run is taken on by any runner, and by the first again without harm", async () => {

@@ -41,6 +41,7 @@ export type Report = {
 /** After these the database is as it was before. */
 const READS: ReadonlySet<Verb> = new Set([
   "nextDueInMs",
+  "unknownLanes",
   "get",
   "load",
   "adopt",
@@ -458,7 +459,8 @@ class Simulation implements FaultPlan {
 
   applied({ process: proc, verb, args, answer, fault }: Applied): void {
     if (verb === "commit") this.#noteParts(proc, args[0] as Part[], answer as PartAnswer[], fault);
-    else if (verb !== "nextDueInMs") this.note(`${proc.name} ${verb} ${brief(answer)}`);
+    else if (verb !== "nextDueInMs" && verb !== "unknownLanes")
+      this.note(`${proc.name} ${verb} ${brief(answer)}`);
     if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
     if (verb === "adopt") {
       const claimed = answer as Claimed[];

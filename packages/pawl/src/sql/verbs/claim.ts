@@ -5,7 +5,7 @@ import type { Row, Script, Statement } from "../statement.js";
 /** In the order of their claim. The last two are also the ticket's class. */
 export const ORPHANED = -1;
 export const RESUMING = 0;
-const NEW = 1;
+export const NEW = 1;
 
 /**
  * Where a claim starts looking, by lane and class: nothing there was due earlier when the last one looked.

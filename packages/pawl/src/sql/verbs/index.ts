@@ -13,6 +13,7 @@ import { nowVerb } from "./now.js";
 import { pollVerb } from "./poll.js";
 import { reopenVerb } from "./reopen.js";
 import { runnerVerbs } from "./runners.js";
+import { unknownLanesVerb } from "./unknown-lanes.js";
 
 /** Every operation of the store, its statements written once. */
 export function sqlVerbs(sql: Sql, newInboxId: () => string) {
@@ -33,6 +34,7 @@ export function sqlVerbs(sql: Sql, newInboxId: () => string) {
     commit: commitVerb(sql, events, newInboxId),
     poll: pollVerb(sql, events),
     nextDue: nextDueVerb(sql),
+    unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),
     list: listVerb(sql),
     history: historyVerb(sql),

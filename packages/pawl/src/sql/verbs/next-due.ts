@@ -1,33 +1,20 @@
 import type { Lane } from "../../store/store.js";
 import { int, intOrNull, type Sql, type Verb } from "../sql.js";
-import type { Script } from "../statement.js";
+import type { Call, Script, Statement } from "../statement.js";
+import { NEW, RESUMING } from "./claim.js";
 
 export type NextDue = Verb<[lanes: readonly Lane[]], number | null>;
 
 /** Work that needs no waiting (an inbox to move, a dead runner's tickets) answers 0. */
 export function nextDueVerb(sql: Sql): NextDue {
-  const ticket = sql.table("ticket");
-  const first = (klass: number): string =>
-    `(SELECT t.due_at FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_due")}
-      WHERE t.queue = l.queue AND t.handler = l.handler AND t.class = ${klass} AND t.due_at IS NOT NULL
-      ORDER BY t.due_at LIMIT 1)`;
-  const read = sql.prepare(
-    "next.due",
-    `SELECT ${first(0)} AS resuming, ${first(1)} AS fresh, :now AS now,
-       CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-           ON t.owner = r.id
-         WHERE r.dead = 1 AND t.queue = l.queue AND t.handler = l.handler) THEN 1 ELSE 0 END AS orphaned
-     FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
-  );
   const inbox = sql.prepare("next.inbox", `SELECT id FROM ${sql.table("inbox")} LIMIT 1`);
+  const reading = sql.dialect.name === "mysql" ? byConstants(sql) : byRows(sql);
   return {
     transaction: false,
     *script(lanes): Script<number | null> {
       if ((yield inbox.with()).length > 0) return 0;
       if (lanes.length === 0) return null;
-      const rows = yield read.with({
-        lanes: lanes.map(({ queue, handler }) => ({ queue, handler })),
-      });
+      const rows = yield reading(lanes);
       const waits = rows.flatMap((row) => {
         if (int(row, "orphaned") === 1) return [0];
         const due = [intOrNull(row, "resuming"), intOrNull(row, "fresh")].filter(
@@ -38,4 +25,56 @@ export function nextDueVerb(sql: Sql): NextDue {
       return waits.length === 0 ? null : Math.min(...waits);
     },
   };
+}
+
+type Reading = (lanes: readonly Lane[]) => Call;
+
+function byRows(sql: Sql): Reading {
+  const read = sql.prepare(
+    "next.due",
+    `${selectLane(sql, "l.queue", "l.handler")} FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
+  );
+  return (lanes) => read.with({ lanes: lanes.map(({ queue, handler }) => ({ queue, handler })) });
+}
+
+/**
+ * MySQL's index has the tickets without a due time too. It steps over them for a lane that is a constant, and reads
+ * them one by one for a lane out of a row: 40 ms for 100,000 that are paused.
+ */
+function byConstants(sql: Sql): Reading {
+  const byCount = new Map<number, Statement>();
+  const statementFor = (lanes: number): Statement => {
+    const known = byCount.get(lanes);
+    if (known !== undefined) return known;
+    const branches = Array.from({ length: lanes }, (_, n) =>
+      selectLane(sql, `:queue${n}`, `:handler${n}`),
+    );
+    const statement = sql.prepare(`next.due.${lanes}`, branches.join(" UNION ALL "));
+    byCount.set(lanes, statement);
+    return statement;
+  };
+  return (lanes) =>
+    statementFor(lanes.length).with(
+      Object.fromEntries(
+        lanes.flatMap(({ queue, handler }, n) => [
+          [`queue${n}`, queue],
+          [`handler${n}`, handler],
+        ]),
+      ),
+    );
+}
+
+function selectLane(sql: Sql, queue: string, handler: string): string {
+  return `SELECT ${firstDue(sql, queue, handler, RESUMING)} AS resuming,
+    ${firstDue(sql, queue, handler, NEW)} AS fresh, :now AS now,
+    CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_owner")}
+        ON t.owner = r.id
+      WHERE r.dead = 1 AND t.queue = ${queue} AND t.handler = ${handler}) THEN 1 ELSE 0 END AS orphaned`;
+}
+
+/** An expression: the earliest due time of a lane's tickets of a class, if any. */
+export function firstDue(sql: Sql, queue: string, handler: string, klass: number): string {
+  return `(SELECT t.due_at FROM ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_due")}
+    WHERE t.queue = ${queue} AND t.handler = ${handler} AND t.class = ${klass} AND t.due_at IS NOT NULL
+    ORDER BY t.due_at LIMIT 1)`;
 }

@@ -1,5 +1,8 @@
-import { equal } from "./assert.js";
+import type { Lane, Store } from "../../store/store.js";
+import { equal, ok } from "./assert.js";
 import {
+  anInstance,
+  complete,
   create,
   dueIn,
   finished,
@@ -74,4 +77,73 @@ export const dueCases: readonly ConformanceCase[] = [
     const run = await waiting(store, { wake: { inMs: year } });
     equal(await dueIn(store, run), year, "due");
   }),
+
+  stillTime(
+    "unknown lanes are the other ones on the same queues in which runs are due",
+    async (world) => {
+      const { store, clock } = world;
+      for (const workflow of ["a", "b", "b", "B", "ä", "order"]) await create(store, { workflow });
+      await create(store, { workflow: "c", queue: "other" });
+      await waiting(store, { workflow: "later", wake: { inMs: 5_000 } });
+      const orders = laneOf({ workflow: "order" });
+      equal(await unknownTo(store, [orders]), ["B", "a", "b", "ä"], "beside one");
+      equal(
+        await unknownTo(store, [orders, laneOf({ workflow: "b" }), laneOf({ workflow: "none" })]),
+        ["B", "a", "ä"],
+        "beside three",
+      );
+      equal(await unknownTo(store, [{ queue: "other", handler: "b" }]), ["c"], "on another queue");
+      equal(await unknownTo(store, [{ queue: "other", handler: "c" }]), [], "on a queue all known");
+      equal(await unknownTo(store, []), [], "on no queue");
+      clock.advance(4_999);
+      equal(await unknownTo(store, [orders]), ["B", "a", "b", "ä"], "a millisecond before");
+      clock.advance(1);
+      equal(await unknownTo(store, [orders]), ["B", "a", "b", "later", "ä"], "when it is due");
+    },
+  ),
+
+  stillTime("a lane that several known queues have unknown is told for each", async ({ store }) => {
+    for (const queue of ["x", "y", "z"]) await create(store, { workflow: "a", queue });
+    const lanes = await store.unknownLanes([
+      { queue: "x", handler: "b" },
+      { queue: "y", handler: "b" },
+    ]);
+    equal(
+      lanes.map(({ queue, handler }) => `${queue} ${handler}`).toSorted(),
+      ["x a", "y a"],
+      "lanes",
+    );
+  }),
+
+  stillTime("runs that nobody could claim make no unknown lane", async (world) => {
+    const { store, clock } = world;
+    await leased(store, { workflow: "leased" });
+    await finished(store, complete(), { workflow: "finished" });
+    await waiting(store, { workflow: "waiting" });
+    const paused = await create(store, { workflow: "paused" });
+    await store.pause(targetOf(paused));
+    clock.advance(1_000);
+    equal(await unknownTo(store, [laneOf({ workflow: "order" })]), [], "while leased");
+    await letRunnersDie(world);
+    equal(await unknownTo(store, [laneOf({ workflow: "order" })]), ["leased"], "of a dead runner");
+    equal(await unknownTo(store, [laneOf({ workflow: "leased" })]), [], "if known");
+    equal(await unknownTo(store, [{ queue: "other", handler: "x" }]), [], "of another queue");
+  }),
+
+  stillTime("at most 100 unknown lanes are told, however many are known", async ({ store }) => {
+    const names = Array.from({ length: 230 }, (_, n) => `w${String(n).padStart(3, "0")}`);
+    await store.create(names.map((workflow) => anInstance({ workflow })));
+    const known = names.slice(0, 120).map((workflow) => laneOf({ workflow }));
+    const unknown = await unknownTo(store, known);
+    equal(unknown.length, 100, "how many");
+    ok(
+      unknown.every((workflow) => names.indexOf(workflow) >= 120),
+      "none of them is known",
+    );
+  }),
 ];
+
+/** In the order of their names. */
+async function unknownTo(store: Store, known: readonly Lane[]): Promise<string[]> {
+  return (await store.unknownLanes(known)).map(({ handler }) => handler).toSorted();
+}

@@ -59,6 +59,7 @@ export const migrateCases: readonly ConformanceCase[] = [
       claim: () => store.claim({ runner: "r", lanes, limit: 1, reservedForNew: 0 }),
       moveInbox: () => store.moveInbox(1),
       nextDueInMs: () => store.nextDueInMs(lanes),
+      unknownLanes: () => store.unknownLanes(lanes),
     };
     for (const [name, operation] of Object.entries(operations)) {
       const { message } = await rejection(operation(), name);
