@@ -46,10 +46,13 @@ export class Writes {
   }
 
   add(step: Step): void {
+    this.#starting.delete(step);
     this.#dirty.add(step);
   }
 
+  /** Asked for at every pass until the row is there: once more while it is on its way would outlive the attempt. */
   start(step: Step): void {
+    if (this.#frozen?.starting.includes(step) === true) return;
     this.#starting.add(step);
     this.#dirty.add(step);
   }

@@ -6,7 +6,7 @@ import { simulate } from "./simulate.js";
 const firstSeed = Number(process.env["PAWL_SIM_SEED"] ?? 1);
 const runs = Number(process.env["PAWL_SIM_RUNS"] ?? 500);
 /** Seeds that once failed stay. */
-const regressions = [37, 142, 400, 755, 898, 1073, 1460, 2428, 2849];
+const regressions = [37, 91, 142, 400, 755, 789, 898, 1073, 1460, 2428, 2849];
 
 /** Rare paths that 500 seeds must have taken. */
 const sometimes = [
