@@ -102,6 +102,15 @@ export class Checker {
     return this.#left.get(`${this.#iids.get(id)}/${runNumber}`) ?? null;
   }
 
+  /** Runs that the store paused in the place of their dead owners, between the last state and this one. */
+  pausedForTheDead({ tickets }: Snapshot): string[] {
+    return tickets.flatMap(({ tid, state, claim_no }) => {
+      const before = this.#tickets.get(tid);
+      const isTaken = before?.state === "leased" && claim_no > before.claim_no;
+      return isTaken && state === "paused" ? tid : [];
+    });
+  }
+
   get hasLiveRuns(): boolean {
     return this.#tickets.size > 0;
   }

@@ -475,7 +475,10 @@ class Simulation implements FaultPlan {
       const claim = answer as ClaimAnswer;
       this.#noteClaimed(claim.kind === "ok" ? claim.claimed : [], fault);
     }
-    if (!READS.has(verb)) this.#guard(() => this.#checker.state(this.#snapshot()));
+    if (READS.has(verb)) return;
+    const snapshot = this.#snapshot();
+    for (const iid of this.#checker.pausedForTheDead(snapshot)) this.#witness.tookOver(iid);
+    this.#guard(() => this.#checker.state(snapshot));
   }
 
   #noteClaimed(claimed: readonly Claimed[], fault: Fault | "adopted" | null): void {
