@@ -265,7 +265,7 @@ describe("startRunner", () => {
     const { pawl, main, start, calls, line } = open(code, { poll: never });
     await pawl.migrate();
     const instance = await main.create();
-    line.replyInMs = 20;
+    line.replyInMs = 250;
     const runner = start();
     await until(() => calls.includes("claim"));
     await runner.stop();
@@ -281,7 +281,7 @@ describe("startRunner", () => {
     const code: Code = async (_event, step) =>
       step.do("a", ({ attempt }) => attempts.push(attempt));
     const { main, start, runner, calls, line } = await running(code, { poll: never });
-    line.replyInMs = 20;
+    line.replyInMs = 250;
     const creating = main.create();
     await until(() => calls.includes("create"));
     await runner.stop();
