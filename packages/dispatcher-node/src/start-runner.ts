@@ -1,4 +1,3 @@
-import { setTimeout as after } from "node:timers/promises";
 import { ValidationError, type Runner } from "pawl";
 import { Dispatcher, type PollBounds } from "./dispatcher.js";
 
@@ -47,24 +46,15 @@ export function startRunner(
   };
 
   async function stop(timeoutMs: number): Promise<void> {
-    const startedAtMs = performance.now();
     dispatcher.stop();
-    // A claim that is on its way first: its runs are given back as well.
-    await within(timeoutMs, over);
     try {
-      await runner.stop(Math.max(0, timeoutMs - (performance.now() - startedAtMs)));
+      await runner.stop(timeoutMs);
+      await over;
     } catch (error) {
       // What could not be given back is taken over when the lease has run out.
       runner.logger.warn("stop.failed", { error: String(error) });
     }
   }
-}
-
-async function within(ms: number, what: Promise<void>): Promise<void> {
-  const given = new AbortController();
-  const late = after(ms, undefined, { signal: given.signal }).catch(() => {});
-  await Promise.race([what, late]);
-  given.abort();
 }
 
 function check(isRight: boolean, message: string): void {

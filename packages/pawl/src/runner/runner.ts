@@ -182,9 +182,9 @@ export class Runner implements RunHost, RunnerHints {
       if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claim(limit);
       this.#lastClaimWasShort = claimed.length < limit;
-      const done = this.#begin(claimed, budget);
-      await this.#reportUnknown();
-      return { count: claimed.length, done };
+      const turns = this.#begin(claimed, budget);
+      const report = this.#reportUnknown();
+      return { count: claimed.length, done: turns.then(() => report) };
     });
   }
 
