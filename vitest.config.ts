@@ -38,7 +38,7 @@ export default defineConfig({
         test: {
           name: "stores",
           include: ["packages/*/test/**/*.test.ts"],
-          exclude: ["**/*.unit.test.ts"],
+          exclude: ["**/*.unit.test.ts", "packages/*/test/sim/**"],
           globalSetup: ["scripts/servers/vitest.mjs"],
         },
       },

@@ -8,6 +8,7 @@ import type { History, HistoryOptions, HistoryStep } from "../instances/history.
 import { instanceNotFound } from "../instances/requests.js";
 import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
 import { quote } from "../model/quote.js";
+import type { Cancel } from "../model/seams.js";
 import type { InstanceStatusName } from "../model/status.js";
 import {
   defaultRunnerOptions,
@@ -78,7 +79,9 @@ export class Harness<R extends Registry, Tx> {
   readonly #observer: Observer<Tx>;
   readonly #timeoutMs: number;
   /** Turns of the engine that are scheduled, and have not happened yet. */
+  /** What will happen without the clock: macrotasks, and waits in real time (a lock, code that stalls). */
   #macrotasks = 0;
+  #graces = 0;
 
   constructor(options: HarnessParts<R, Tx>) {
     this.#options = options;
@@ -105,10 +108,26 @@ export class Harness<R extends Registry, Tx> {
         callback();
       });
     };
+    const grace = (ms: number, callback: () => void): Cancel => {
+      let isOver = false;
+      const end = (): void => {
+        if (!isOver) this.#graces -= 1;
+        isOver = true;
+      };
+      this.#graces += 1;
+      const cancel = runtime.scheduler.grace(ms, () => {
+        end();
+        callback();
+      });
+      return () => {
+        end();
+        cancel();
+      };
+    };
     return assemble(
       { ...this.#options, store: this.#store.store },
       {
-        runtime: { ...runtime, scheduler: { ...runtime.scheduler, macrotask } },
+        runtime: { ...runtime, scheduler: { ...runtime.scheduler, macrotask, grace } },
         timing: defaultTiming,
         runner: { ...defaultRunnerOptions, ...this.#options.runner },
         overrides: this.#doubles,
@@ -292,7 +311,7 @@ export class Harness<R extends Registry, Tx> {
   async #settled(deadline: number): Promise<void> {
     for (;;) {
       for (let n = 0; n < 3; n++) await nextMacrotask();
-      if (this.#macrotasks === 0 && this.#store.pending() === 0) return;
+      if (this.#macrotasks + this.#graces + this.#store.pending() === 0) return;
       if (realNow() > deadline) throw this.#stillBusy();
     }
   }

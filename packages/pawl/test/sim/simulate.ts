@@ -101,6 +101,8 @@ class Simulation implements FaultPlan {
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
+  /** Faults are over: what is on its way arrives. */
+  #isHealed = false;
 
   constructor(scenario: Scenario, database: Database) {
     this.#scenario = scenario;
@@ -144,6 +146,7 @@ class Simulation implements FaultPlan {
     const untilMs = world.now + END_MS;
     do {
       await world.run(untilMs, isOver);
+      this.#isHealed = true;
       await world.run(world.now + SETTLE_MS, () => this.#failure !== null || this.#isIdle());
       // A child that its parent did not wait for may have come last.
     } while (this.#failure === null && this.#checker.hasLiveRuns && world.now < untilMs);
@@ -161,7 +164,13 @@ class Simulation implements FaultPlan {
       if (rows.length !== 1)
         throw new Violation(`${id} was created, and exists ${rows.length} times`);
     }
-    if (!this.#isIdle()) throw new Violation(`all is over, and a runner is still busy`);
+    if (!this.#isIdle()) {
+      const busy = [...this.#runners].map(
+        ([{ name, isFrozen }, { isBusy, runs }]) =>
+          `${name}: frozen ${isFrozen}, busy ${isBusy}, runs ${runs.map(({ id }) => id).join()}`,
+      );
+      throw new Violation(`all is over, and a runner is still busy: ${busy.join("; ")}`);
+    }
     this.#checker.end(end);
     const outcomes = this.#checkOutcomes(end);
     this.#countCloseCalls(end);
@@ -416,7 +425,7 @@ class Simulation implements FaultPlan {
 
   faultOf(proc: Process, verb: Verb): Fault | null {
     this.#calls += 1;
-    if (this.#world.elapsedMs >= this.#scenario.healAtMs) return null;
+    if (this.#isHealed || this.#world.elapsedMs >= this.#scenario.healAtMs) return null;
     const fault = this.#scenario.faultOf(this.#world, verb, this.#calls, proc);
     if (fault !== null) {
       this.count(`${fault} ${verb}`);
