@@ -22,6 +22,7 @@ export function randomScenario(seed: number): Scenario {
     },
     skewMs: dice.pick([0, 5_000, 3_600_000]),
     liveRuns: dice.pick([0, 1, 1_000]),
+    changesCode: dice.chance(0.3),
     batchParts: dice.pick([1, 2, 500]),
     outages: dice.chance(0.2) ? [{ fromMs: start, toMs: start + dice.between(50, 4_000) }] : [],
     client: (client) => randomClient(client, dice, healAtMs),
@@ -65,6 +66,7 @@ export function sweepScenario(
       index === at && (process.name !== "client" || fault === "replyLost") ? fault : null,
     skewMs: 0,
     liveRuns: 1_000,
+    changesCode: false,
     batchParts: 500,
     outages: [],
     client: async (client) => {

@@ -16,6 +16,7 @@ const sometimes = [
   "busy commit",
   "claim adopted",
   "claim whose reply was lost",
+  "code changed under a run",
   "event beats timeout by one tick",
   "final commit whose reply was lost",
   "frozen",

@@ -10,7 +10,7 @@ import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
-import { execute, messageOf, outcomesOf, type DoNode, type Node } from "./program.js";
+import { execute, messageOf, outcomesOf, type DoNode, type Node, type Outside } from "./program.js";
 import { newIncarnation, Witness, type Incarnation } from "./witness.js";
 import { Process, World } from "./world.js";
 
@@ -22,6 +22,8 @@ export type Scenario = {
   readonly faultOf: (world: World, verb: Verb, index: number, process: Process) => Fault | null;
   readonly skewMs: number;
   readonly liveRuns: number;
+  /** Some processes run newer code. */
+  readonly changesCode: boolean;
   readonly batchParts: number;
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[];
   /** What people do meanwhile, at some times. */
@@ -98,6 +100,8 @@ class Simulation implements FaultPlan {
   readonly #created = new Set<string>();
   #calls = 0;
   readonly #ticks = new Map<Process, number>();
+  /** Whether the code that last began a run was the newer one. */
+  readonly #versions = new Map<string, boolean>();
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
@@ -231,9 +235,10 @@ class Simulation implements FaultPlan {
     const world = this.#world;
     const skew = world.dice.between(-this.#scenario.skewMs, this.#scenario.skewMs);
     const proc = new Process(world, `r${++this.#processes}`, skew);
+    const isNewer = this.#scenario.changesCode && world.dice.chance(0.5);
     const { runner } = assemble(
       {
-        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
+        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc, isNewer) } },
         store: faultyStore(this.#database.store, proc, this),
         logger: this.#logger(proc),
       },
@@ -317,7 +322,9 @@ class Simulation implements FaultPlan {
 
   // The workflow
 
-  #workflow(proc: Process) {
+  /** Newer code has one more step at its end. */
+  #workflow(proc: Process, isNewer: boolean) {
+    const noteVersion = this.#noteVersion.bind(this);
     const programOf = (n: number): Node => this.#scenario.programs[n] ?? childProgram;
     const body = this.#body.bind(this);
     const witness = this.#witness;
@@ -333,7 +340,8 @@ class Simulation implements FaultPlan {
         const { seen, unbegun } = life;
         const create = (params: object, childId?: string) =>
           this.workflows["PROGRAM"]?.create({ ...(childId && { id: childId }), params });
-        return execute(programOf(n), step, {
+        noteVersion(`${id}#${runNumber}`, isNewer);
+        const outside: Outside = {
           sleep: (ms) => proc.runtime.scheduler.sleep(ms),
           called: (name, isDo) => {
             if (isDo) unbegun.add(name);
@@ -355,9 +363,18 @@ class Simulation implements FaultPlan {
               await proc.runtime.scheduler.sleep(50);
             }
           },
-        });
+        };
+        const result = await execute(programOf(n), step, outside);
+        if (isNewer) await execute(addedStep, step, outside);
+        return result;
       }
     };
+  }
+
+  #noteVersion(run: string, isNewer: boolean): void {
+    const before = this.#versions.get(run);
+    if (before !== undefined && before !== isNewer) this.count("code changed under a run");
+    this.#versions.set(run, isNewer);
   }
 
   async #body(
@@ -547,7 +564,7 @@ class Simulation implements FaultPlan {
     const proc = new Process(world, "client", 0);
     const { workflows } = assemble(
       {
-        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc) } },
+        workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc, false) } },
         store: faultyStore(this.#database.store, proc, this),
       },
       {
@@ -612,7 +629,7 @@ class Simulation implements FaultPlan {
   }
 }
 
-const childProgram: Node = {
+const childProgram: DoNode = {
   kind: "do",
   name: "grow",
   limit: null,
@@ -621,6 +638,8 @@ const childProgram: Node = {
   takesMs: 0,
   kills: [],
 };
+
+const addedStep: DoNode = { ...childProgram, name: "added" };
 
 async function answered(work: () => Promise<void>): Promise<string> {
   try {
