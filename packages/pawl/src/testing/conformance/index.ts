@@ -1,14 +1,18 @@
+import { batchCases } from "./batches.js";
 import { claimCases } from "./claim.js";
 import { commitCases } from "./commit.js";
 import { controlCases } from "./control.js";
 import { createCases } from "./create.js";
 import { dueCases } from "./due.js";
+import { endingCases } from "./endings.js";
 import { eventCases } from "./events.js";
+import { fenceCases } from "./fences.js";
 import type { ConformanceCase } from "./fixture.js";
 import { historyCases } from "./history.js";
 import { listCases } from "./list.js";
 import { loadCases } from "./load.js";
 import { migrateCases } from "./migrate.js";
+import { outgoingCases } from "./outgoing.js";
 import { pollCases } from "./poll.js";
 import { raceCases } from "./races.js";
 import { reopenCases } from "./reopen.js";
@@ -27,7 +31,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   claim: claimCases,
   reopen: reopenCases,
   load: loadCases,
-  commit: commitCases,
+  commit: [...commitCases, ...outgoingCases, ...endingCases, ...fenceCases, ...batchCases],
   resend: resendCases,
   poll: pollCases,
   events: eventCases,

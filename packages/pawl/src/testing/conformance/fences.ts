@@ -1,0 +1,116 @@
+import type { PartAnswer } from "../../store/store.js";
+import { equal } from "./assert.js";
+import {
+  aDelivery,
+  aPart,
+  aStep,
+  anAttempt,
+  anInstance,
+  claimOne,
+  commit,
+  commitOk,
+  complete,
+  create,
+  dueIn,
+  eventsOf,
+  failWith,
+  type Leased,
+  leased,
+  leaseMs,
+  parkFor,
+  release,
+  send,
+  statusOf,
+  stepsOf,
+  takeOver,
+  targetOf,
+  watch,
+} from "./build.js";
+import type { ConformanceCase } from "./fixture.js";
+import { stillTime, type StillWorld } from "./world.js";
+
+const lost: PartAnswer = { kind: "lost" };
+
+/** Every way to lose a claim. */
+const fences: Readonly<Record<string, (world: StillWorld, run: Leased) => Promise<unknown>>> = {
+  "a takeover": takeOver,
+  "a restart": ({ store }, run) => store.restart(targetOf(run), "restart"),
+  "a terminate": ({ store }, run) => store.terminate(targetOf(run), "terminate"),
+  "a release and another claim": async ({ store }, run) => {
+    await commitOk(store, aPart(run, { next: release() }));
+    await claimOne(store, run, run.runner);
+  },
+  "an end and a restart": async ({ store }, run) => {
+    await commitOk(store, aPart(run, { next: complete() }));
+    await store.restart(targetOf(run), "restart");
+  },
+  "a restart and another claim": async ({ store }, run) => {
+    await store.restart(targetOf(run), "restart");
+    await claimOne(store, run, run.runner);
+  },
+};
+
+export const fenceCases: readonly ConformanceCase[] = [
+  stillTime("a lease that ran out but was not taken may still commit", async ({ store, clock }) => {
+    const run = await leased(store);
+    clock.advance(leaseMs * 100);
+    await commitOk(store, aPart(run, { steps: [aStep(1)] }));
+    equal((await stepsOf(store, run)).length, 1, "steps");
+  }),
+
+  ...Object.entries(fences).map(([what, fence]) =>
+    stillTime(`${what} fences the old turn off, and it writes nothing`, async (world) => {
+      const { store } = world;
+      const other = await create(store, { workflow: "other" });
+      const run = await leased(store);
+      await send(store, run);
+      await fence(world, run);
+      const status = await statusOf(store, run);
+      const child = anInstance({ workflow: "child" });
+      for (const next of [
+        { kind: "continue" } as const,
+        watch(["paid"]),
+        parkFor(["paid"]),
+        release(),
+        complete(),
+        failWith(),
+      ]) {
+        const part = aPart(run, {
+          partNumber: 7,
+          seenEvents: 1,
+          steps: [aStep(1)],
+          attempts: [anAttempt(1, 1)],
+          consumed: [{ number: 1, ord: 1 }],
+          spawns: [child],
+          deliveries: [aDelivery(other.iid)],
+          next,
+        });
+        equal(await commit(store, part), lost, `the answer to ${next.kind}`);
+      }
+      equal(await statusOf(store, run), status, "the status");
+      equal(await stepsOf(store, run, 1), [], "steps");
+      equal((await eventsOf(store, run, 1))[0]?.consumedBy, null, "consumed by");
+      equal(await store.get(targetOf(child)), null, "the child");
+      equal(await store.moveInbox(10), 0, "delivered");
+    }),
+  ),
+
+  stillTime("a part after the end writes nothing", async ({ store }) => {
+    const run = await leased(store);
+    await commitOk(store, aPart(run, { next: complete('"out"') }));
+    const before = await store.get(targetOf(run));
+    for (const next of [{ kind: "continue" } as const, parkFor(["x"]), failWith()]) {
+      await commit(store, aPart(run, { partNumber: 2, steps: [aStep(1)], next }));
+    }
+    equal(await store.get(targetOf(run)), before, "the instance");
+    equal(await stepsOf(store, run), [], "steps");
+    equal(await dueIn(store, run), null, "due");
+  }),
+
+  stillTime("a part for a run that does not exist is lost", async ({ store }) => {
+    const run = await leased(store);
+    const nowhere = aPart({ ...run, iid: anInstance().iid });
+    equal(await commit(store, nowhere), lost, "an unknown iid");
+    equal(await commit(store, aPart({ ...run, claimNumber: 2 })), lost, "a claim of the future");
+  }),
+];
