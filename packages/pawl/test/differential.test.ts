@@ -2,7 +2,7 @@ import fc, { type RunDetails } from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ManualClock } from "../src/testing/clock.js";
 import type { StoreFixture, TestDatabase } from "../src/testing/conformance/index.js";
-import { ModelStore } from "../src/testing/model-store.js";
+import { ModelStore } from "../src/testing/model-store/store.js";
 import { canonical, Divergence, type Peer } from "./differential/lockstep.js";
 import { operations } from "./differential/operations.js";
 import { Play } from "./differential/play.js";

@@ -13,7 +13,7 @@ import type {
   Wake,
 } from "../../src/store/store.js";
 import { waitMaskOf } from "../../src/store/wait-mask.js";
-import type { ModelStore } from "../../src/testing/model-store.js";
+import type { ModelStore } from "../../src/testing/model-store/store.js";
 import { canonical, Lockstep, type Peer } from "./lockstep.js";
 import {
   type EventOf,

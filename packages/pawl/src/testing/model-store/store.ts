@@ -1,16 +1,7 @@
-import type { Clock } from "../model/seams.js";
-import { isTerminal, type InstanceState } from "../model/status.js";
-import { transition, type Command, type UserCommand } from "../model/transitions.js";
-import { decodeCursor, encodeCursor } from "../store/cursor.js";
-import type {
-  AttemptRecord,
-  DbTime,
-  EventRecord,
-  InstanceRecord,
-  RunRecord,
-  StepRecord,
-  Target,
-} from "../store/records.js";
+import type { Clock } from "../../model/seams.js";
+import { isTerminal, type InstanceState } from "../../model/status.js";
+import { transition, type UserCommand } from "../../model/transitions.js";
+import type { DbTime, InstanceRecord, Target } from "../../store/records.js";
 import type {
   Claimed,
   ClaimAnswer,
@@ -19,7 +10,6 @@ import type {
   CreateAnswer,
   Delivery,
   HeartbeatAnswer,
-  HistoryEntry,
   HistoryPage,
   HistoryQuery,
   Lane,
@@ -36,60 +26,25 @@ import type {
   PollRequest,
   ReopenRequest,
   SendEventAnswer,
-  StepWrite,
   Store,
-  Wake,
-} from "../store/store.js";
-import { waitMaskOf } from "../store/wait-mask.js";
-
-const RUNS_LISTED = 100;
-
-/** One generation of an instance. From `owner` on it is the ticket: how a live run is queued or held. */
-type Run = {
-  readonly runNumber: number;
-  status: InstanceState;
-  output: string | null;
-  error: string | null;
-  startedAt: DbTime | null;
-  finishedAt: DbTime | null;
-  /** Each with the part that wrote it last. */
-  readonly steps: { record: StepRecord; partNumber: number }[];
-  readonly attempts: AttemptRecord[];
-  /** Number n stands at n - 1. */
-  readonly events: { record: EventRecord; readonly eventId: string }[];
-
-  owner: string | null;
-  /** Its code ran before: claimed ahead of new runs. */
-  resuming: boolean;
-  /** When a runner should look next; null without a timer, and while leased, paused or ended. */
-  dueAt: DbTime | null;
-  waitMask: number;
-  /** The next wait of a leased run. */
-  wakeAt: DbTime | null;
-  /** When its owner last looked. Never goes back. */
-  seenAt: DbTime;
-  /** The last part of this claim that was about the ticket. */
-  partNumber: number;
-  takeovers: number;
-  historyBytes: number;
-};
-
-type Instance = {
-  readonly iid: string;
-  readonly workflow: string;
-  readonly id: string;
-  readonly queue: string;
-  readonly params: string | null;
-  readonly origin: string | null;
-  readonly createdAt: DbTime;
-  /** The fence. */
-  claimNumber: number;
-  /** Every terminate and restart that was carried out. */
-  readonly operations: Set<string>;
-  run: Run;
-  /** What restarts replaced, newest first. */
-  readonly pastRuns: Run[];
-};
+} from "../../store/store.js";
+import { applyPart } from "./part.js";
+import { historyOf, listed, toRecord } from "./reading.js";
+import {
+  after,
+  end,
+  eventsOf,
+  hasEvent,
+  type Instance,
+  isLeased,
+  leaseTo,
+  newInstance,
+  newRun,
+  pauseRequested,
+  receive,
+  runOf,
+  stepsOf,
+} from "./run.js";
 
 type Runner = { readonly id: string; leaseUntil: DbTime; dead: boolean };
 
@@ -144,7 +99,7 @@ export class ModelStore implements Store<object> {
       const known = this.#find(item);
       if (known === undefined) {
         const created = this.#add(item);
-        if (runner !== undefined) this.#lease(created, runner);
+        if (runner !== undefined) leaseTo(created, runner.id, this.#clock.now());
         const { iid, createdAt } = created;
         return { kind: "created", iid, createdAt, leased: runner !== undefined };
       }
@@ -155,22 +110,8 @@ export class ModelStore implements Store<object> {
     });
   }
 
-  /** Queued and due now. */
-  #add({ iid, workflow, id, queue, params, origin }: NewInstance): Instance {
-    const createdAt = this.#clock.now();
-    const instance: Instance = {
-      iid,
-      workflow,
-      id,
-      queue,
-      params,
-      origin: origin ?? null,
-      createdAt,
-      claimNumber: 0,
-      operations: new Set(),
-      run: newRun(1, createdAt),
-      pastRuns: [],
-    };
+  #add(item: NewInstance): Instance {
+    const instance = newInstance(item, this.#clock.now());
     this.#instances.push(instance);
     return instance;
   }
@@ -190,20 +131,8 @@ export class ModelStore implements Store<object> {
       return { kind: "accepted", woken: false, owner: null };
     }
     if (hasEvent(run, eventId)) return { kind: "duplicate" };
-    const woken = this.#receive(run, event);
+    const woken = receive(run, event, this.#clock.now());
     return { kind: "accepted", woken, owner: run.owner };
-  }
-
-  /** Numbered in the order of arrival; later than all that its owner has seen, whatever the clock says. */
-  #receive(run: Run, { eventId, kind, type, payload }: Omit<Delivery, "iid">): boolean {
-    const now = this.#clock.now();
-    const number = run.events.length + 1;
-    const createdAt = Math.max(now, run.seenAt + 1);
-    const delivery = { deliveredAt: null, consumedBy: null };
-    run.events.push({ eventId, record: { number, kind, type, payload, createdAt, ...delivery } });
-    const woken = run.status === "waiting" && masksMeet(run.waitMask, waitMaskOf([type]));
-    if (woken) run.dueAt = Math.min(run.dueAt ?? now, now);
-    return woken;
   }
 
   async moveInbox(limit: number): Promise<number> {
@@ -213,7 +142,7 @@ export class ModelStore implements Store<object> {
       // What is left of a run that ended or was replaced has nowhere to go.
       if (run === undefined || isTerminal(run.status) || run.runNumber !== event.runNumber)
         continue;
-      if (!hasEvent(run, event.eventId)) this.#receive(run, event);
+      if (!hasEvent(run, event.eventId)) receive(run, event, this.#clock.now());
     }
     return taken.length;
   }
@@ -235,7 +164,7 @@ export class ModelStore implements Store<object> {
   terminate(target: Target, operationId: string): Promise<ControlAnswer> {
     return this.#control("terminate", target, operationId, (instance, becomes) => {
       instance.claimNumber += 1;
-      this.#end(instance.run, becomes);
+      end(instance.run, becomes, this.#clock.now());
     });
   }
 
@@ -243,7 +172,7 @@ export class ModelStore implements Store<object> {
     return this.#control("restart", target, operationId, (instance) => {
       const { run } = instance;
       instance.claimNumber += 1;
-      if (!isTerminal(run.status)) this.#end(run, "terminated");
+      if (!isTerminal(run.status)) end(run, "terminated", this.#clock.now());
       instance.pastRuns.unshift(run);
       instance.run = newRun(run.runNumber + 1, this.#clock.now());
     });
@@ -266,14 +195,6 @@ export class ModelStore implements Store<object> {
     if (outcome.state !== status || command === "restart") carryOut(instance, outcome.state);
     if (operationId !== null) instance.operations.add(operationId);
     return { kind: "ok", status: outcome.state, owner };
-  }
-
-  #end(run: Run, status: InstanceState): void {
-    run.status = status;
-    run.finishedAt = this.#clock.now();
-    run.owner = null;
-    run.dueAt = null;
-    run.wakeAt = null;
   }
 
   // Runners ---------------------------------------------------------------------------------------------------------
@@ -362,23 +283,9 @@ export class ModelStore implements Store<object> {
     const takenOver = this.#isOrphan(instance);
     const isNew = !run.resuming;
     if (takenOver) run.takeovers += 1;
-    this.#lease(instance, runner);
+    leaseTo(instance, runner.id, this.#clock.now());
     const { params, ...claimed } = this.#claimed(instance);
     return { ...claimed, takenOver, resuming: !isNew, params: isNew ? params : null };
-  }
-
-  #lease(instance: Instance, runner: Runner): void {
-    const now = this.#clock.now();
-    const { run } = instance;
-    instance.claimNumber += 1;
-    run.status = after(run, "claim");
-    run.owner = runner.id;
-    run.resuming = true;
-    run.dueAt = null;
-    run.wakeAt = null;
-    run.partNumber = 0;
-    run.seenAt = Math.max(run.seenAt, now);
-    run.startedAt ??= now;
   }
 
   /** Whether an adopted run's code ever ran is not known, so it resumes and brings its params. */
@@ -402,7 +309,7 @@ export class ModelStore implements Store<object> {
       .filter(({ run }) => run.status === "waiting" || run.status === "queued")
       .filter(isAsked)
       .map((instance) => {
-        this.#lease(instance, runner);
+        leaseTo(instance, runner.id, this.#clock.now());
         return { ...this.#claimed(instance), params: null };
       });
   }
@@ -443,68 +350,18 @@ export class ModelStore implements Store<object> {
   }
 
   #commit(part: Part): PartAnswer {
-    const now = this.#clock.now();
     const instance = this.#instances.find(({ iid }) => iid === part.iid);
     if (instance?.claimNumber !== part.claimNumber) return { kind: "lost" };
-    const { run } = instance;
-    // Only a part of this very claim can have ended the turn: it was applied before.
-    if (!isLeased(run)) return { ...ended(run), now: run.finishedAt ?? now };
-
-    for (const step of part.steps) writeStep(run, part, step, now);
-    for (const { ord, n, tookMs, error } of part.attempts) {
-      if (run.attempts.some((known) => known.ord === ord && known.n === n)) continue;
-      run.attempts.push({ ord, n, startedAt: now - tookMs, endedAt: now, error });
-    }
-    for (const { number, ord } of part.consumed) {
-      const event = run.events[number - 1];
-      if (event?.record.consumedBy !== null) continue;
-      event.record = { ...event.record, consumedBy: ord, deliveredAt: now };
-    }
-    for (const spawn of part.spawns) if (this.#find(spawn) === undefined) this.#add(spawn);
-    this.#inbox.push(...part.deliveries);
-    for (const row of part.outbox) {
-      if (!this.outbox.some(({ id }) => id === row.id)) this.outbox.push(row);
-    }
-    return this.#next(run, part);
+    if (isLeased(instance.run)) this.#sendOut(part);
+    return applyPart(instance.run, part, this.#clock.now());
   }
 
-  /** What becomes of the ticket. Finish beats pause, pause beats park, an unseen event beats park. */
-  #next(run: Run, { next, partNumber, takeovers, seenEvents }: Part): PartAnswer {
-    const now = this.#clock.now();
-    const isNewer = partNumber > run.partNumber;
-    if (isNewer && takeovers !== undefined) run.takeovers = takeovers;
-    if (isNewer && (takeovers !== undefined || next.kind !== "continue")) {
-      run.partNumber = partNumber;
+  #sendOut({ spawns, deliveries, outbox }: Part): void {
+    for (const spawn of spawns) if (this.#find(spawn) === undefined) this.#add(spawn);
+    this.#inbox.push(...deliveries);
+    for (const row of outbox) {
+      if (!this.outbox.some(({ id }) => id === row.id)) this.outbox.push(row);
     }
-    switch (next.kind) {
-      case "continue":
-        break;
-      case "watch":
-        if (!isNewer) break;
-        run.waitMask = next.waitMask;
-        run.wakeAt = wakeAt(next.wake, now);
-        break;
-      case "park":
-        if (!isNewer) break; // it was refused before
-        if (run.events.length > seenEvents && !pauseRequested(run)) break;
-        giveUp(run, "park", wakeAt(next.wake, now), next.waitMask, next.historyBytes);
-        break;
-      case "release":
-        if (!isNewer) break;
-        giveUp(run, "release", now + next.inMs, 0, next.historyBytes);
-        break;
-      case "complete":
-        run.output = next.output;
-        this.#end(run, after(run, "complete"));
-        break;
-      case "fail":
-        run.error = next.error;
-        this.#end(run, after(run, "fail"));
-        break;
-    }
-    if (!isLeased(run)) return { ...ended(run), now };
-    const events = eventsOf(run).slice(seenEvents);
-    return { kind: "ok", now, state: "leased", pauseRequested: pauseRequested(run), events };
   }
 
   async poll(requests: readonly PollRequest[]): Promise<PollAnswer[]> {
@@ -546,54 +403,13 @@ export class ModelStore implements Store<object> {
     return instance === undefined ? null : toRecord(instance);
   }
 
-  async list({
-    workflow,
-    status,
-    order,
-    pageSize,
-    cursor,
-  }: ListQuery): Promise<Page<InstanceRecord>> {
-    const about = JSON.stringify(["list", workflow, status ?? null, order]);
-    const oldest = this.#instances
-      .filter((instance) => instance.workflow === workflow)
-      .map(toRecord)
-      .toSorted(byCreation);
-    const all = order === "oldest" ? oldest : oldest.toReversed();
-    let rest = all.filter((record) => status === undefined || record.status === status);
-    if (cursor !== undefined) {
-      const [createdAt, iid] = decodeCursor(cursor, about, ["integer", "string"]);
-      const sign = order === "oldest" ? 1 : -1;
-      const last = { createdAt: createdAt as number, iid: iid as string };
-      rest = rest.filter((record) => sign * byCreation(record, last) > 0);
-    }
-    return pageOf(rest, pageSize, (last) => encodeCursor(about, [last.createdAt, last.iid]));
+  async list(query: ListQuery): Promise<Page<InstanceRecord>> {
+    return listed(this.#instances, query);
   }
 
   async history(target: Target, query: HistoryQuery): Promise<HistoryPage | null> {
     const instance = this.#find(target);
-    if (instance === undefined) return null;
-    const { runNumber = instance.run.runNumber, order, pageSize, cursor } = query;
-    const runs = [instance.run, ...instance.pastRuns].slice(0, RUNS_LISTED).map(toRunRecord);
-    const run = runOf(instance, runNumber);
-
-    const about = JSON.stringify(["history", target.workflow, target.id, runNumber, order]);
-    const from = cursor === undefined ? [] : decodeCursor(cursor, about, ["integer", "integer"]);
-    const [step = null, event = null] = from as number[];
-    const isBeyond = (position: number, last: number | null): boolean =>
-      last === null || (order === "oldest" ? position > last : position < last);
-    const steps = stepsOf(run).filter(({ ord }) => isBeyond(ord, step));
-    const events = eventsOf(run).filter(({ number }) => isBeyond(number, event));
-    if (order === "newest") for (const entries of [steps, events]) entries.reverse();
-
-    const entries = merged(steps, events, order, run?.attempts ?? []);
-    const page = pageOf(entries, pageSize, () => {
-      const shown = entries.slice(0, pageSize);
-      const lastStep = shown.findLast((entry) => entry.kind === "step")?.step.ord;
-      const lastEvent = shown.findLast((entry) => entry.kind === "event")?.event.number;
-      const start = order === "oldest" ? 0 : Number.MAX_SAFE_INTEGER;
-      return encodeCursor(about, [lastStep ?? step ?? start, lastEvent ?? event ?? start]);
-    });
-    return { ...page, runNumber, runs };
+    return instance === undefined ? null : historyOf(instance, query);
   }
 
   #find({ workflow, id }: Target): Instance | undefined {
@@ -608,170 +424,6 @@ export class ModelStore implements Store<object> {
   }
 }
 
-function newRun(runNumber: number, dueAt: DbTime): Run {
-  return {
-    runNumber,
-    status: "queued",
-    output: null,
-    error: null,
-    startedAt: null,
-    finishedAt: null,
-    steps: [],
-    attempts: [],
-    events: [],
-    owner: null,
-    resuming: false,
-    dueAt,
-    waitMask: 0,
-    wakeAt: null,
-    seenAt: 0,
-    partNumber: 0,
-    takeovers: 0,
-    historyBytes: 0,
-  };
-}
-
-function after(run: Run, command: Command): InstanceState {
-  const outcome = transition(run.status, command);
-  if ("refused" in outcome) throw new Error(`${command} of a ${run.status} run`);
-  return outcome.state;
-}
-
-/** A pause that was asked for wins: the run then waits for its resume alone. */
-function giveUp(
-  run: Run,
-  command: "park" | "release",
-  dueAt: DbTime | null,
-  waitMask: number,
-  historyBytes: number,
-): void {
-  run.status = after(run, command);
-  run.dueAt = run.status === "paused" ? null : dueAt;
-  run.owner = null;
-  run.wakeAt = null;
-  run.waitMask = waitMask;
-  run.takeovers = 0;
-  run.historyBytes = historyBytes;
-}
-
-function isLeased(run: Run): boolean {
-  return run.owner !== null;
-}
-
-function pauseRequested(run: Run): boolean {
-  return run.status === "waitingForPause";
-}
-
-function hasEvent(run: Run, eventId: string): boolean {
-  return run.events.some((event) => event.eventId === eventId);
-}
-
 function isIn(lanes: readonly Lane[], { queue, workflow }: Instance): boolean {
   return lanes.some((lane) => lane.queue === queue && lane.handler === workflow);
-}
-
-function masksMeet(a: number, b: number): boolean {
-  return (BigInt(a) & BigInt(b)) !== 0n;
-}
-
-function wakeAt(wake: Wake | null, now: DbTime): DbTime | null {
-  if (wake === null) return null;
-  return "at" in wake ? wake.at : now + wake.inMs;
-}
-
-/** The answer to a part whose run is leased no more. */
-function ended(run: Run): Omit<Extract<PartAnswer, { kind: "ok" }>, "now"> {
-  const state = isTerminal(run.status) ? "finished" : run.status === "paused" ? "paused" : "parked";
-  return { kind: "ok", state, pauseRequested: false, events: [] };
-}
-
-/** Only a newer part overwrites a step; its identity and its start stay. */
-function writeStep(
-  run: Run,
-  { claimNumber, partNumber }: Part,
-  step: StepWrite,
-  now: DbTime,
-): void {
-  const { tookMs, wake, ...written } = step;
-  const record: StepRecord = {
-    ...written,
-    startedAt: now - tookMs,
-    endedAt: step.status === "completed" || step.status === "errored" ? now : null,
-    wakeAt: wakeAt(wake, now),
-    claimNumber,
-  };
-  const known = run.steps.find((other) => other.record.ord === step.ord);
-  if (known === undefined) {
-    run.steps.push({ record, partNumber });
-    return;
-  }
-  const isNewer =
-    claimNumber > known.record.claimNumber ||
-    (claimNumber === known.record.claimNumber && partNumber > known.partNumber);
-  if (!isNewer) return;
-  const { name, count, type, calledAfter, startedAt } = known.record;
-  known.record = { ...record, name, count, type, calledAfter, startedAt };
-  known.partNumber = partNumber;
-}
-
-function runOf(instance: Instance, runNumber: number): Run | undefined {
-  return [instance.run, ...instance.pastRuns].find((run) => run.runNumber === runNumber);
-}
-
-function stepsOf(run: Run | undefined): StepRecord[] {
-  return (run?.steps ?? []).map(({ record }) => record).toSorted((a, b) => a.ord - b.ord);
-}
-
-function eventsOf(run: Run | undefined): EventRecord[] {
-  return (run?.events ?? []).map(({ record }) => record);
-}
-
-function toRunRecord(run: Run): RunRecord {
-  const { runNumber, status, output, error, startedAt, finishedAt } = run;
-  return { runNumber, status, output, error, startedAt, finishedAt };
-}
-
-function toRecord({ iid, workflow, id, params, origin, createdAt, run }: Instance): InstanceRecord {
-  return { iid, workflow, id, params, origin, createdAt, ...toRunRecord(run) };
-}
-
-type Created = { readonly createdAt: DbTime; readonly iid: string };
-
-function byCreation(a: Created, b: Created): number {
-  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
-  return a.iid === b.iid ? 0 : a.iid < b.iid ? -1 : 1;
-}
-
-/** Steps in call order and events in arrival order, merged by time; at equal times the step came first. */
-function merged(
-  steps: readonly StepRecord[],
-  events: readonly EventRecord[],
-  order: HistoryQuery["order"],
-  attempts: readonly AttemptRecord[],
-): HistoryEntry[] {
-  const entries: HistoryEntry[] = [];
-  const [restOfSteps, restOfEvents] = [[...steps], [...events]];
-  for (;;) {
-    const [step] = restOfSteps;
-    const [event] = restOfEvents;
-    if (step === undefined && event === undefined) return entries;
-    const stepIsEarlier = step && event && step.startedAt <= event.createdAt;
-    const takeStep = step && (event === undefined || stepIsEarlier === (order === "oldest"));
-    if (takeStep) {
-      const own = attempts.filter(({ ord }) => ord === step.ord).toSorted((a, b) => a.n - b.n);
-      entries.push({ kind: "step", step, attempts: own });
-      restOfSteps.shift();
-    } else if (event !== undefined) {
-      entries.push({ kind: "event", event });
-      restOfEvents.shift();
-    }
-  }
-}
-
-function pageOf<T>(rest: readonly T[], pageSize: number, cursorAt: (last: T) => string): Page<T> {
-  const items = rest.slice(0, pageSize);
-  const last = items.at(-1);
-  return last !== undefined && rest.length > pageSize
-    ? { items, cursor: cursorAt(last), hasNextPage: true }
-    : { items, hasNextPage: false };
 }

@@ -1,0 +1,181 @@
+import { type InstanceState } from "../../model/status.js";
+import { transition, type Command } from "../../model/transitions.js";
+import type { AttemptRecord, DbTime, EventRecord, StepRecord } from "../../store/records.js";
+import type { Delivery, NewInstance } from "../../store/store.js";
+import { waitMaskOf } from "../../store/wait-mask.js";
+
+/** One generation of an instance. From `owner` on it is the ticket: how a live run is queued or held. */
+export type Run = {
+  readonly runNumber: number;
+  status: InstanceState;
+  output: string | null;
+  error: string | null;
+  startedAt: DbTime | null;
+  finishedAt: DbTime | null;
+  /** Each with the part that wrote it last. */
+  readonly steps: { record: StepRecord; partNumber: number }[];
+  readonly attempts: AttemptRecord[];
+  /** Number n stands at n - 1. */
+  readonly events: { record: EventRecord; readonly eventId: string }[];
+
+  owner: string | null;
+  /** Its code ran before: claimed ahead of new runs. */
+  resuming: boolean;
+  /** When a runner should look next; null without a timer, and while leased, paused or ended. */
+  dueAt: DbTime | null;
+  waitMask: number;
+  /** The next wait of a leased run. */
+  wakeAt: DbTime | null;
+  /** When its owner last looked. Never goes back. */
+  seenAt: DbTime;
+  /** The last part of this claim that was about the ticket. */
+  partNumber: number;
+  takeovers: number;
+  historyBytes: number;
+};
+
+export type Instance = {
+  readonly iid: string;
+  readonly workflow: string;
+  readonly id: string;
+  readonly queue: string;
+  readonly params: string | null;
+  readonly origin: string | null;
+  readonly createdAt: DbTime;
+  /** The fence. */
+  claimNumber: number;
+  /** Every terminate and restart that was carried out. */
+  readonly operations: Set<string>;
+  run: Run;
+  /** What restarts replaced, newest first. */
+  readonly pastRuns: Run[];
+};
+
+/** Queued and due now. */
+export function newInstance(
+  { iid, workflow, id, queue, params, origin }: NewInstance,
+  createdAt: DbTime,
+): Instance {
+  return {
+    iid,
+    workflow,
+    id,
+    queue,
+    params,
+    origin: origin ?? null,
+    createdAt,
+    claimNumber: 0,
+    operations: new Set(),
+    run: newRun(1, createdAt),
+    pastRuns: [],
+  };
+}
+
+export function newRun(runNumber: number, dueAt: DbTime): Run {
+  return {
+    runNumber,
+    status: "queued",
+    output: null,
+    error: null,
+    startedAt: null,
+    finishedAt: null,
+    steps: [],
+    attempts: [],
+    events: [],
+    owner: null,
+    resuming: false,
+    dueAt,
+    waitMask: 0,
+    wakeAt: null,
+    seenAt: 0,
+    partNumber: 0,
+    takeovers: 0,
+    historyBytes: 0,
+  };
+}
+
+export function after(run: Run, command: Command): InstanceState {
+  const outcome = transition(run.status, command);
+  if ("refused" in outcome) throw new Error(`${command} of a ${run.status} run`);
+  return outcome.state;
+}
+
+export function leaseTo(instance: Instance, owner: string, now: DbTime): void {
+  const { run } = instance;
+  instance.claimNumber += 1;
+  run.status = after(run, "claim");
+  run.owner = owner;
+  run.resuming = true;
+  run.dueAt = null;
+  run.wakeAt = null;
+  run.partNumber = 0;
+  run.seenAt = Math.max(run.seenAt, now);
+  run.startedAt ??= now;
+}
+
+/** A pause that was asked for wins: the run then waits for its resume alone. */
+export function giveUp(
+  run: Run,
+  command: "park" | "release",
+  dueAt: DbTime | null,
+  waitMask: number,
+  historyBytes: number,
+): void {
+  run.status = after(run, command);
+  run.dueAt = run.status === "paused" ? null : dueAt;
+  run.owner = null;
+  run.wakeAt = null;
+  run.waitMask = waitMask;
+  run.takeovers = 0;
+  run.historyBytes = historyBytes;
+}
+
+export function end(run: Run, status: InstanceState, now: DbTime): void {
+  run.status = status;
+  run.finishedAt = now;
+  run.owner = null;
+  run.dueAt = null;
+  run.wakeAt = null;
+}
+
+/** Numbered in the order of arrival; later than all that its owner has seen, whatever the clock says. */
+export function receive(
+  run: Run,
+  { eventId, kind, type, payload }: Omit<Delivery, "iid">,
+  now: DbTime,
+): boolean {
+  const number = run.events.length + 1;
+  const createdAt = Math.max(now, run.seenAt + 1);
+  const delivery = { deliveredAt: null, consumedBy: null };
+  run.events.push({ eventId, record: { number, kind, type, payload, createdAt, ...delivery } });
+  const woken = run.status === "waiting" && masksMeet(run.waitMask, waitMaskOf([type]));
+  if (woken) run.dueAt = Math.min(run.dueAt ?? now, now);
+  return woken;
+}
+
+export function isLeased(run: Run): boolean {
+  return run.owner !== null;
+}
+
+export function pauseRequested(run: Run): boolean {
+  return run.status === "waitingForPause";
+}
+
+export function hasEvent(run: Run, eventId: string): boolean {
+  return run.events.some((event) => event.eventId === eventId);
+}
+function masksMeet(a: number, b: number): boolean {
+  return (BigInt(a) & BigInt(b)) !== 0n;
+}
+
+export function runOf(instance: Instance, runNumber: number): Run | undefined {
+  return [instance.run, ...instance.pastRuns].find((run) => run.runNumber === runNumber);
+}
+
+export function stepsOf(run: Run | undefined): StepRecord[] {
+  return (run?.steps ?? []).map(({ record }) => record).toSorted((a, b) => a.ord - b.ord);
+}
+
+export function eventsOf(run: Run | undefined): EventRecord[] {
+  return (run?.events ?? []).map(({ record }) => record);
+}
