@@ -1,29 +1,18 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import type { WorkflowEvent } from "../authoring/entrypoint.js";
-import { encodeError } from "../model/error-codec.js";
 import { MaxStepsExceededError, RunCrashedError, StepMismatchError } from "../model/errors.js";
-import { quote } from "../model/quote.js";
 import type { Cancel } from "../model/seams.js";
-import type { DbTime, EventRecord } from "../store/records.js";
+import type { DbTime } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
-import { waitMaskOf } from "../store/wait-mask.js";
-import { Attempt, type AttemptOutcome } from "./attempt.js";
+import type { Bodies } from "./bodies.js";
 import { Children } from "./children.js";
+import { startCode } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
+import { Frontier, type Gate } from "./frontier.js";
 import { Journal } from "./journal.js";
-import { failure, outcomeOf, type Outcome } from "./outcome.js";
-import { retryDelayMs } from "./retry.js";
-import {
-  decoded,
-  noAttemptsLeft,
-  received,
-  slept,
-  timedOut,
-  type Unnumbered,
-} from "./settlements.js";
+import { failure, type Outcome } from "./outcome.js";
+import { decoded } from "./settlements.js";
 import type { Body, Settlement, Step, StepType } from "./step.js";
-import { stepsOf } from "./steps.js";
-import { earliestWake, endedWaits } from "./waits.js";
+import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
 
 /**
@@ -43,22 +32,13 @@ export class Run {
 
   readonly #context: EngineContext;
   readonly #host: RunHost;
-  readonly #entry: WorkflowEntry;
   readonly #journal: Journal;
   readonly #children: Children;
   #place: "leased" | "parked" | "gone" = "leased";
 
-  /** The latest time that the database told, and that of the last look at the ticket. */
-  #now: DbTime;
-  #lookedAt: DbTime;
-  #seenEvents: number;
-  /** Unconsumed, in order. */
-  #events: EventRecord[];
-
-  /** Called, and ready to start; running; waiting for time or an event. In the order of their calls. */
-  readonly #ready = new Set<Step>();
-  readonly #running = new Map<Step, Attempt>();
-  readonly #waits = new Set<Step>();
+  readonly #frontier: Frontier;
+  readonly #waits: Waits;
+  readonly #bodies: Bodies;
   #doSteps = 0;
 
   readonly #writes: Writes;
@@ -66,8 +46,6 @@ export class Run {
   /** The code of the parked, or parking, run called a step. */
   #wantsReopen = false;
 
-  /** Taken from a dead owner: how far that had come, and when. */
-  readonly #takenOver: { readonly seq: number; readonly at: DbTime } | null;
   #pauseRequested = false;
   #isDraining = false;
   /** Bodies were cut off: the code in memory must not go on. */
@@ -91,28 +69,49 @@ export class Run {
   ) {
     this.#context = context;
     this.#host = host;
-    this.#entry = entry;
     this.iid = claimed.iid;
     this.workflow = claimed.workflow;
     this.id = claimed.id;
     this.runNumber = claimed.runNumber;
     this.claimNumber = claimed.claimNumber;
-    this.#now = claimed.now;
-    this.#lookedAt = claimed.now;
-    this.#events = [...(loaded?.events ?? [])];
+    const events = loaded?.events ?? [];
     // Of a new run nothing was loaded: events that were there before it began come with its first commit.
-    this.#seenEvents =
-      loaded === null ? 0 : Math.max(claimed.eventCount, this.#events.at(-1)?.number ?? 0);
+    const seenEvents =
+      loaded === null ? 0 : Math.max(claimed.eventCount, events.at(-1)?.number ?? 0);
+    const waits = new Waits(claimed.now, events, seenEvents);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     const { lastSeq } = this.#journal;
     this.#writes = new Writes(lastSeq, claimed.takeovers > 0);
     this.#historyBytes = bytesOfAll(loaded?.steps ?? []);
-    this.#takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
+    const takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
+    this.#frontier = new Frontier(this, context, waits, this.#writes, takenOver, {
+      settled: (step, settlement) => {
+        this.#journal.settle(step, settlement);
+        this.#writes.add(step);
+      },
+      changed: () => this.#schedulePass(),
+    });
+    this.#waits = waits;
+    this.#bodies = this.#frontier.bodies;
     this.#children = new Children(this.iid, this.runNumber, {
-      currentAttempt: () => this.#currentAttempt(),
+      currentAttempt: () => this.#bodies.current(),
       durable: () => this.#writes.whenDurable(this.#journal.delivered),
     });
-    this.#begin(loaded === null ? claimed.params : loaded.params, claimed.createdAt);
+    const { params } = loaded ?? claimed;
+    startCode(
+      this,
+      entry,
+      context,
+      this.#children,
+      { params, createdAt: claimed.createdAt },
+      {
+        returned: () => {
+          this.#hasReturned = true;
+        },
+        ended: (outcome) => this.#end(outcome),
+      },
+    );
+    this.#schedulePass();
   }
 
   get isLeased(): boolean {
@@ -120,7 +119,7 @@ export class Run {
   }
 
   get seenEvents(): number {
-    return this.#seenEvents;
+    return this.#waits.seenEvents;
   }
 
   get historyBytes(): number {
@@ -157,18 +156,17 @@ export class Run {
     this.claimNumber = claimed.claimNumber;
     this.#writes.newClaim();
     this.#pauseRequested = false;
-    this.#now = Math.max(this.#now, claimed.now);
+    this.#waits.heard(claimed.now);
     if (hasUnseenEvents) return; // a look brings them, and it goes on from there
-    this.#lookedAt = this.#now;
+    this.#waits.looked(this.now);
     this.#schedulePass();
   }
 
   /** A look at the ticket: the time, new events, the pause flag. */
   look(answer: Extract<PollAnswer, { kind: "ok" }>): void {
     if (this.#place !== "leased") return;
-    this.#now = Math.max(this.#now, answer.now);
-    this.#lookedAt = Math.max(this.#lookedAt, answer.now);
-    this.#take(answer.events);
+    this.#waits.looked(answer.now);
+    this.#waits.take(answer.events);
     this.#pauseRequested = answer.pauseRequested;
     this.#schedulePass();
   }
@@ -184,19 +182,14 @@ export class Run {
     if (this.#place !== "leased" || this.#outcome !== null) return;
     this.#isDraining = true;
     this.#isGivenBack = true;
-    for (const [step, { body }] of this.#running) {
-      if (body.policy.maxAttempts === 1) continue; // begun is begun
-      this.#ready.add(step);
-      if (this.#writes.tellsOf(step)) this.#writes.add(step);
-    }
-    this.#abandonBodies("the runner is stopping");
+    this.#frontier.interrupt("the runner is stopping");
     this.#host.submit(this);
   }
 
   /** The claim is lost, or the memory is needed: everything since the last commit was speculation. */
   discard(reason: string): void {
     this.#place = "gone";
-    this.#abandonBodies(reason);
+    this.#bodies.abandon(reason);
     this.#stall?.();
     this.#stuck?.();
   }
@@ -208,52 +201,21 @@ export class Run {
 
   /** When the first of its waits ends, as far as that is registered; now, if it has something to start. */
   get wakeAt(): DbTime | null {
-    if (this.#ready.size > 0) return this.#now;
-    const wake = earliestWake(this.#waits, this.#now);
-    return wake !== null && "at" in wake ? wake.at : null;
+    return this.#frontier.wakeAt;
   }
 
   /** The names of the steps whose bodies run. */
   get runningSteps(): string[] {
-    return Array.from(this.#running.keys(), ({ name }) => name);
+    return Array.from(this.#bodies.attempts, ({ step }) => step.name);
   }
 
   /** Rows for steps that run for a while, for people who watch. */
   noteRunning(olderThanMs: number): void {
-    const before = this.#context.runtime.clock.now() - olderThanMs;
-    for (const [step, attempt] of this.#running) {
-      if (step.recordedAs === "running" || attempt.startedAtMs > before) continue;
-      this.#writes.add(step);
-    }
+    this.#bodies.note(olderThanMs);
     if (!this.#writes.isEmpty) this.#schedulePass();
   }
 
   // The code
-
-  #begin(params: string | null, createdAt: DbTime): void {
-    const { codec, env } = this.#context;
-    const start = async (): Promise<unknown> =>
-      this.#entry.start({
-        event: {
-          payload: (params === null ? undefined : codec.decode(params)) as WorkflowEvent["payload"],
-          timestamp: new Date(createdAt),
-          instanceId: this.id,
-          workflowName: this.workflow,
-          runNumber: this.runNumber,
-        },
-        step: stepsOf(this, this.#context),
-        env,
-        workflows: this.#context.bindingsFor(this.#children),
-      });
-    start().then(
-      (value) => {
-        this.#hasReturned = true;
-        outcomeOf(value, this.#entry, this.#context, (outcome) => this.#end(outcome));
-      },
-      (error: unknown) => this.#end(failure(error)),
-    );
-    this.#schedulePass();
-  }
 
   #end(outcome: Outcome): void {
     if (this.#outcome !== null || this.#heldUntilMs !== null || this.#place === "gone") return;
@@ -261,19 +223,6 @@ export class Run {
     if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;
     this.#outcome = outcome;
     this.#schedulePass();
-  }
-
-  #currentAttempt(): Attempt | null {
-    const { context } = this.#context.runtime;
-    if (context === null) {
-      // Without a context, only a lone body is certainly the caller.
-      const [only] = this.#running.values();
-      return this.#running.size === 1 && only !== undefined ? only : null;
-    }
-    const current = context.get();
-    return current instanceof Attempt && this.#running.get(current.step) === current
-      ? current
-      : null;
   }
 
   /** A step call of the code; `begin` sets up a step that has no result yet. */
@@ -285,7 +234,7 @@ export class Run {
     const { clock } = this.#context.runtime;
     let step: Step;
     try {
-      step = this.#journal.call(type, name, this.#currentAttempt() !== null, clock.now());
+      step = this.#journal.call(type, name, this.#bodies.current() !== null, clock.now());
     } catch (error) {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return forgotten;
@@ -301,7 +250,7 @@ export class Run {
   }
 
   do(name: string, body: Omit<Body, "isNested">): Promise<unknown> {
-    const isNested = this.#currentAttempt() !== null;
+    const isNested = this.#bodies.current() !== null;
     return this.call("do", name, (step) => {
       step.body = { ...body, isNested };
       step.needsStartRow ||= body.policy.maxAttempts === 1;
@@ -309,7 +258,7 @@ export class Run {
   }
 
   get now(): DbTime {
-    return this.#now;
+    return this.#waits.now;
   }
 
   /** The code asks again for what it was given before. */
@@ -333,34 +282,7 @@ export class Run {
     // A run that does not park after all forgets this with its answer.
     this.#wantsReopen = this.#place === "parked" || this.#isGivingUp;
     begin(step);
-    // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
-    step.needsStartRow ||= !this.#isInStride && step.body?.policy.maxAttempts !== Infinity;
-    if (this.#mayHaveBegun(step)) {
-      step.attempts += 1;
-      step.needsStartRow = true;
-    }
-    if (step.type !== "do") {
-      this.#waits.add(step);
-      if (step.wakeAt === null) this.#writes.add(step);
-    } else if (step.recordedAs === "waiting" && step.wakeAt !== null) {
-      this.#waits.add(step);
-    } else {
-      this.#ready.add(step);
-    }
-  }
-
-  /**
-   * Whether a dead owner may have used up an attempt: if the row says so; or if it could start without a row, with
-   * what was durable. A single attempt is spent by its row alone.
-   */
-  #mayHaveBegun(step: Step): boolean {
-    if (step.type !== "do" || step.body?.policy.maxAttempts === 1) return false;
-    // Who gives a run back says that its steps do not run any more.
-    if (step.recordedAs === "running") return true;
-    if (this.#takenOver === null) return false;
-    const { seq, at } = this.#takenOver;
-    if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= at;
-    return this.#isInStride && step.barrier <= seq;
+    this.#frontier.add(step, this.#isInStride);
   }
 
   // Passes
@@ -386,8 +308,8 @@ export class Run {
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
-      if (this.#endWaits()) return this.#schedulePass();
-      this.#startBodies();
+      if (this.#frontier.endWaits()) return this.#schedulePass();
+      this.#frontier.startBodies(this.#gate);
     }
     if (this.hasPartOnItsWay || !this.#hasNews()) return this.#watch();
     this.#unstick();
@@ -427,33 +349,9 @@ export class Run {
     logger.warn(event, { workflow, id, runNumber, ...fields });
     if (onDivergence !== "hold") return false;
     this.#heldUntilMs = timing.holdMs;
-    this.#abandonBodies("the run is held: its code does not fit its history");
+    this.#bodies.abandon("the run is held: its code does not fit its history");
     this.#schedulePass();
     return true;
-  }
-
-  #endWaits(): boolean {
-    if (this.#waits.size === 0) return false;
-    const times = { now: this.#now, lookedAt: this.#lookedAt };
-    const ended = endedWaits([...this.#waits], this.#events, times);
-    for (const { step, event } of ended) {
-      this.#waits.delete(step);
-      if (event !== null) this.#consume(step, event);
-      else if (step.type === "do") this.#ready.add(step);
-      else this.#settle(step, step.type === "sleep" ? slept : timedOut(step));
-    }
-    return ended.length > 0;
-  }
-
-  #consume(step: Step, event: EventRecord): void {
-    this.#events = this.#events.filter(({ number }) => number !== event.number);
-    this.#writes.consume(event.number, step.ord);
-    this.#settle(step, received(event, this.#context));
-  }
-
-  #settle(step: Step, settlement: Unnumbered): void {
-    this.#journal.settle(step, settlement);
-    this.#writes.add(step);
   }
 
   get #isStopping(): boolean {
@@ -464,122 +362,20 @@ export class Run {
     return this.budget !== null && this.budget.left <= 0;
   }
 
-  #startBodies(): void {
-    for (const step of this.#ready) {
-      const body = step.body as Body;
-      if (step.attempts >= body.policy.maxAttempts) {
-        this.#ready.delete(step);
-        this.#settle(step, noAttemptsLeft(step));
-        this.#schedulePass();
-        continue;
-      }
-      // A body that another one awaits must start, or that one never ends.
-      if (this.#isStopping && !body.isNested) continue;
-      if (!this.#writes.isDurable(step.barrier)) continue;
-      if (step.needsStartRow && !step.hasStartRow) {
-        this.#writes.start(step);
-        continue;
-      }
-      if (!this.#host.mayStartBody()) return;
-      this.#start(step, body);
-    }
-  }
-
-  #start(step: Step, body: Body): void {
-    this.#ready.delete(step);
-    if (this.budget !== null) this.budget.left -= 1;
-    const callback = this.#context.overrides?.body(step.name) ?? body.callback;
-    const attempt = new Attempt(
-      step,
-      { ...body, callback },
-      this.#context.runtime,
-      (ended, outcome) => this.#attemptEnded(ended, outcome),
-    );
-    // Before it begins: what the body does at once must find it running.
-    this.#running.set(step, attempt);
-    attempt.begin(this.id);
-  }
-
-  #attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {
-    const { step, body } = attempt;
-    this.#running.delete(step);
-    step.attempts = attempt.number;
-    const result = this.#resultOf(step, outcome);
-    if ("settlement" in result) {
-      this.#settle(step, result.settlement);
-      this.#noteAttempt(attempt, null);
-    } else {
-      this.#attemptFailed(attempt, body, result.error);
-    }
-    this.#schedulePass();
-  }
-
-  /** What cannot be stored is an error of the author's. */
-  #resultOf(
-    step: Step,
-    outcome: AttemptOutcome,
-  ): { readonly settlement: Unnumbered } | { readonly error: unknown } {
-    if ("error" in outcome) return outcome;
-    const { codec, limits } = this.#context;
-    try {
-      const text = codec.encode(outcome.value, {
-        // Only errors need it, and it takes longer than small results.
-        get what() {
-          return `result of step ${quote(step.name)}`;
-        },
-        maxBytes: limits.stepResultMaxBytes,
-      });
-      return { settlement: { ok: true, text } };
-    } catch (error) {
-      return { error };
-    }
-  }
-
-  #attemptFailed(attempt: Attempt, { policy }: Body, error: unknown): void {
-    const { step, number } = attempt;
-    const { runtime, overrides } = this.#context;
-    const world = { random: runtime.random, nowMs: runtime.clock.now() };
-    let delayMs = retryDelayMs(error, number, policy, world);
-    if (delayMs !== null && overrides?.skipsRetryDelay(step.name) === true) delayMs = 0;
-    step.lastError = encodeError(error);
-    this.#logFailure(attempt, delayMs);
-    this.#noteAttempt(attempt, step.lastError, delayMs !== null);
-    if (delayMs === null) return this.#settle(step, { ok: false, text: step.lastError });
-    step.wakeAt = null;
-    step.wake = { inMs: delayMs };
-    step.hasStartRow = false;
-    this.#waits.add(step);
-    this.#writes.add(step);
-  }
-
-  /** A step that succeeds at once needs no record of its attempts. */
-  #noteAttempt(attempt: Attempt, error: string | null, willRetry = false): void {
-    if (attempt.number === 1 && !willRetry) return;
-    const tookMs = Math.max(0, this.#context.runtime.clock.now() - attempt.startedAtMs);
-    this.#writes.attempt({ ord: attempt.step.ord, n: attempt.number, tookMs, error });
-  }
-
-  #logFailure({ step, number, body }: Attempt, retryInMs: number | null): void {
-    const { workflow, id, runNumber } = this;
-    const { maxAttempts } = body.policy;
-    const run = { workflow, id, runNumber };
-    const attempt = { step: step.name, attempt: number, maxAttempts, retryInMs };
-    this.#context.logger.debug("step.failed", { ...run, ...attempt, error: step.lastError });
-  }
-
-  #abandonBodies(reason: string): void {
-    for (const attempt of this.#running.values()) attempt.abandon(reason);
-    this.#running.clear();
-  }
+  readonly #gate: Gate = {
+    isStopping: () => this.#isStopping,
+    mayStart: () => this.#host.mayStartBody(),
+    started: () => {
+      if (this.budget !== null) this.budget.left -= 1;
+    },
+  };
 
   /** Nothing to write and nothing to start: what will bring the run on? */
   #watch(): void {
     if (this.hasPartOnItsWay || this.#outcome !== null) return;
-    const wake = earliestWake(this.#waits, this.#now);
+    const { wake } = this.#waits;
     if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
-    if (this.#running.size > 0 || this.#waits.size > 0 || this.#ready.size > 0) {
-      return this.#unstick();
-    }
+    if (!this.#frontier.isEmpty) return this.#unstick();
     const { workflow, id, runNumber } = this;
     const { scheduler } = this.#context.runtime;
     // Every heartbeat makes a pass: the time counts from the first that found nothing.
@@ -612,18 +408,13 @@ export class Run {
         : { kind: "fail", error: this.#outcome.error };
     }
     const isQuiet = !this.#passIsDue && !this.#journal.replaying && !this.#hasReturned;
-    if (!isQuiet || this.#running.size > 0) return { kind: "continue" };
-    if (this.#ready.size > 0) {
+    if (!isQuiet || this.#bodies.count > 0) return { kind: "continue" };
+    if (this.#frontier.ready.size > 0) {
       return this.#isStopping ? { kind: "release", inMs: 0, historyBytes } : { kind: "continue" };
     }
-    if (this.#waits.size === 0) return { kind: "continue" };
-    const types = [...this.#waits].flatMap(({ eventType }) => eventType ?? []);
-    return {
-      kind: "park",
-      waitMask: waitMaskOf(types),
-      wake: earliestWake(this.#waits, this.#now),
-      historyBytes,
-    };
+    if (this.#waits.count === 0) return { kind: "continue" };
+    const { mask: waitMask, wake } = this.#waits;
+    return { kind: "park", waitMask, wake, historyBytes };
   }
 
   /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
@@ -632,8 +423,8 @@ export class Run {
     const frozen = this.#writes.partOnItsWay;
     if (frozen !== null) return frozen;
     const next = this.#next();
-    if (next.kind === "release") this.#writes.takeBackStarts(this.#ready);
-    else if (this.#outcome !== null) this.#abandonBodies("the run has ended");
+    if (next.kind === "release") this.#writes.takeBackStarts(this.#frontier.ready);
+    else if (this.#outcome !== null) this.#bodies.abandon("the run has ended");
     if (this.#writes.isEmpty && next.kind === "continue") return null;
     const { iid, runNumber, claimNumber, seenEvents } = this;
     const part = this.#writes.freeze({
@@ -644,10 +435,7 @@ export class Run {
       next,
       seq: this.#journal.lastSeq,
       nowMs: this.#context.runtime.clock.now(),
-      doing: (step) => {
-        if (this.#waits.has(step)) return "waiting";
-        return this.#ready.has(step) ? "resting" : "running";
-      },
+      doing: (step) => this.#frontier.doing(step),
     });
     this.#historyBytes += bytesOfAll(part.steps);
     return part;
@@ -656,12 +444,12 @@ export class Run {
   /** The store's answer to the part. */
   committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
     if (!this.hasPartOnItsWay || this.#place !== "leased") return;
-    this.#now = Math.max(this.#now, answer.now);
+    this.#waits.heard(answer.now);
     this.#writes.applied(answer.now);
     this.#pauseRequested = answer.pauseRequested;
     if (answer.state === "leased") {
       this.#wantsReopen = false;
-      this.#take(answer.events);
+      this.#waits.take(answer.events);
       return this.#schedulePass();
     }
     const isKept = answer.state !== "finished" && !this.#isGivenBack && this.#heldUntilMs === null;
@@ -670,11 +458,5 @@ export class Run {
     this.#host.ended(this, answer.state === "finished" || isKept ? answer.state : "gone");
     // A paused run waits for its resume, whatever its code does.
     if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
-  }
-
-  #take(events: readonly EventRecord[]): void {
-    const fresh = events.filter(({ number }) => number > this.#seenEvents);
-    this.#events.push(...fresh);
-    this.#seenEvents = Math.max(this.#seenEvents, fresh.at(-1)?.number ?? 0);
   }
 }

@@ -1,0 +1,150 @@
+import { encodeError } from "../model/error-codec.js";
+import { quote } from "../model/quote.js";
+import { Attempt, type AttemptOutcome } from "./attempt.js";
+import type { EngineContext } from "./context.js";
+import { retryDelayMs } from "./retry.js";
+import type { Unnumbered } from "./settlements.js";
+import type { Body, Step } from "./step.js";
+import type { Writes } from "./writes.js";
+
+export type RunName = {
+  readonly workflow: string;
+  readonly id: string;
+  readonly runNumber: number;
+};
+
+export interface BodyEvents {
+  settled(step: Step, settlement: Unnumbered): void;
+  /** The attempt failed, and the step waits for its next one. */
+  retries(step: Step): void;
+}
+
+/** The bodies of a run that execute, and what follows from how each attempt ends. */
+export class Bodies {
+  readonly #run: RunName;
+  readonly #context: EngineContext;
+  readonly #writes: Writes;
+  readonly #events: BodyEvents;
+  /** In the order of their starts. */
+  readonly #attempts = new Map<Step, Attempt>();
+
+  constructor(
+    { workflow, id, runNumber }: RunName,
+    context: EngineContext,
+    writes: Writes,
+    events: BodyEvents,
+  ) {
+    this.#run = { workflow, id, runNumber };
+    this.#context = context;
+    this.#writes = writes;
+    this.#events = events;
+  }
+
+  get count(): number {
+    return this.#attempts.size;
+  }
+
+  get attempts(): Iterable<Attempt> {
+    return this.#attempts.values();
+  }
+
+  /** Whose body is calling; null outside of steps. */
+  current(): Attempt | null {
+    const { context } = this.#context.runtime;
+    if (context === null) {
+      // Without a context, only a lone body is certainly the caller.
+      const [only] = this.#attempts.values();
+      return this.#attempts.size === 1 && only !== undefined ? only : null;
+    }
+    const current = context.get();
+    return current instanceof Attempt && this.#attempts.get(current.step) === current
+      ? current
+      : null;
+  }
+
+  start(step: Step, body: Body): void {
+    const { overrides, runtime } = this.#context;
+    const callback = overrides?.body(step.name) ?? body.callback;
+    const attempt = new Attempt(step, { ...body, callback }, runtime, (ended, outcome) =>
+      this.#ended(ended, outcome),
+    );
+    // Before it begins: what the body does at once must find it running.
+    this.#attempts.set(step, attempt);
+    attempt.begin(this.#run.id);
+  }
+
+  /** Rows for those that run for a while, for people who watch. */
+  note(olderThanMs: number): void {
+    const before = this.#context.runtime.clock.now() - olderThanMs;
+    for (const { step, startedAtMs } of this.#attempts.values()) {
+      if (step.recordedAs === "running" || startedAtMs > before) continue;
+      this.#writes.add(step);
+    }
+  }
+
+  abandon(reason: string): void {
+    for (const attempt of this.#attempts.values()) attempt.abandon(reason);
+    this.#attempts.clear();
+  }
+
+  #ended(attempt: Attempt, outcome: AttemptOutcome): void {
+    const { step } = attempt;
+    this.#attempts.delete(step);
+    step.attempts = attempt.number;
+    const result = this.#resultOf(step, outcome);
+    if ("error" in result) return this.#failed(attempt, result.error);
+    this.#record(attempt, null);
+    this.#events.settled(step, result.settlement);
+  }
+
+  /** What cannot be stored is an error of the author's. */
+  #resultOf(
+    step: Step,
+    outcome: AttemptOutcome,
+  ): { readonly settlement: Unnumbered } | { readonly error: unknown } {
+    if ("error" in outcome) return outcome;
+    const { codec, limits } = this.#context;
+    try {
+      const text = codec.encode(outcome.value, {
+        // Only errors need it, and it takes longer than small results.
+        get what() {
+          return `result of step ${quote(step.name)}`;
+        },
+        maxBytes: limits.stepResultMaxBytes,
+      });
+      return { settlement: { ok: true, text } };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  #failed(attempt: Attempt, error: unknown): void {
+    const { step, number, body } = attempt;
+    const { runtime, overrides } = this.#context;
+    const world = { random: runtime.random, nowMs: runtime.clock.now() };
+    let delayMs = retryDelayMs(error, number, body.policy, world);
+    if (delayMs !== null && overrides?.skipsRetryDelay(step.name) === true) delayMs = 0;
+    const text = encodeError(error);
+    step.lastError = text;
+    this.#log(attempt, delayMs);
+    this.#record(attempt, text, delayMs !== null);
+    if (delayMs === null) return this.#events.settled(step, { ok: false, text });
+    step.wakeAt = null;
+    step.wake = { inMs: delayMs };
+    step.hasStartRow = false;
+    this.#events.retries(step);
+  }
+
+  /** A step that succeeds at once needs no record of its attempts. */
+  #record(attempt: Attempt, error: string | null, willRetry = false): void {
+    if (attempt.number === 1 && !willRetry) return;
+    const tookMs = Math.max(0, this.#context.runtime.clock.now() - attempt.startedAtMs);
+    this.#writes.attempt({ ord: attempt.step.ord, n: attempt.number, tookMs, error });
+  }
+
+  #log({ step, number, body }: Attempt, retryInMs: number | null): void {
+    const { maxAttempts } = body.policy;
+    const attempt = { step: step.name, attempt: number, maxAttempts, retryInMs };
+    this.#context.logger.debug("step.failed", { ...this.#run, ...attempt, error: step.lastError });
+  }
+}
