@@ -11,7 +11,8 @@ import { jsonPlusCodec } from "./model/codec.js";
 import { resolveLimits } from "./model/limits.js";
 import type { Logger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
-import { Runner, type RunnerOptions } from "./runner/runner.js";
+import type { RunnerOptions } from "./runner/options.js";
+import { Runner } from "./runner/runner.js";
 import type { Store } from "./store/store.js";
 
 /** What a test can replace, and a user cannot. */

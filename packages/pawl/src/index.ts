@@ -73,11 +73,6 @@ export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js"
 export type { Clock } from "./model/seams.js";
 export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
 export type { Store } from "./store/store.js";
-export type {
-  DispatchedRunner as Runner,
-  RunnerOptions,
-  Started,
-  TickOptions,
-  TickResult,
-} from "./runner/runner.js";
+export type { RunnerOptions, Started, TickOptions, TickResult } from "./runner/options.js";
+export type { DispatchedRunner as Runner } from "./runner/runner.js";
 export { createWorkflows, type Workflows } from "./workflows.js";

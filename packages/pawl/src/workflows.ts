@@ -5,12 +5,8 @@ import type { Registry } from "./authoring/registry.js";
 import { defaultTiming } from "./engine/context.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
-import {
-  defaultRunnerOptions,
-  type DispatchedRunner,
-  type TickOptions,
-  type TickResult,
-} from "./runner/runner.js";
+import { defaultRunnerOptions, type TickOptions, type TickResult } from "./runner/options.js";
+import type { DispatchedRunner } from "./runner/runner.js";
 import { webRuntime } from "./runtime.js";
 import type { Store } from "./store/store.js";
 

@@ -7,44 +7,16 @@ import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
 import type { DbTime, Target } from "../store/records.js";
 import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
-import { Committer, type BatchLimits } from "./committer.js";
+import { Claims } from "./claims.js";
+import { Committer } from "./committer.js";
 import { FinishWaiters } from "./finish-waiters.js";
 import { Lease } from "./lease.js";
-import { LiveRuns, type LiveLimits } from "./live-runs.js";
+import { LiveRuns } from "./live-runs.js";
 import { Looks } from "./looks.js";
+import type { RunnerOptions, Started, TickOptions, TickResult } from "./options.js";
+import { Places } from "./places.js";
 import { commitApart } from "./refused-part.js";
-
-export type RunnerOptions = {
-  /** Runs that are leased at a time. */
-  readonly concurrency: number;
-  readonly leaseMs: number;
-  /** Takeovers without progress after which a run ends as `RunCrashedError`. */
-  readonly maxTakeovers: number;
-  readonly live: LiveLimits;
-  readonly batch: BatchLimits;
-};
-
-export const defaultRunnerOptions: RunnerOptions = {
-  concurrency: 100,
-  leaseMs: 30_000,
-  maxTakeovers: 5,
-  live: { runs: 1_000, bytes: 64 * 1024 * 1024 },
-  batch: { parts: 500, bytes: 4 * 1024 * 1024, inFlight: 1 },
-};
-
-export type TickOptions = {
-  readonly maxInstances?: number | undefined;
-  readonly maxSteps?: number | undefined;
-};
-
-export type TickResult = {
-  readonly processed: number;
-  /** Until the next run is due, by the database; null if none will be. */
-  readonly nextWakeInMs: number | null;
-};
-
-/** What was claimed: how many, and when the last of these turns is over. */
-export type Started = { readonly count: number; readonly done: Promise<void> };
+import { UnknownWork } from "./unknown-work.js";
 
 /** The runner as a dispatcher sees it: what decides when to look for work. */
 export type DispatchedRunner = Pick<
@@ -52,15 +24,10 @@ export type DispatchedRunner = Pick<
   "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "stop" | "logger"
 >;
 
-const INBOX_ROWS = 1_000;
-/** So that runs that resume can never keep new ones out for ever. */
-const SHARE_FOR_NEW = 0.1;
 /** A body that runs longer than this gets a row that says so. */
 const NOTE_RUNNING_MS = 1_000;
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
-/** How often a runner looks for work that it does not know. */
-const UNKNOWN_EVERY_MS = 60_000;
 /** How long a stop waits for the store to take back what was cut off. */
 const GIVE_BACK_MS = 5_000;
 
@@ -77,25 +44,15 @@ export class Runner implements RunHost, RunnerHints {
   readonly #looks: Looks;
   readonly #live: LiveRuns;
 
-  /** Runs whose tickets this process holds, and how their turns' ends are awaited. */
-  readonly #leased = new Map<string, Run>();
-  readonly #turns = new Map<Run, () => void>();
-  /** Claimed, and not yet running: their history is on its way. By iid; the value tells one arrival from another. */
-  readonly #arriving = new Map<string, object>();
-  #reserved = 0;
+  readonly #places: Places;
+  readonly #claims: Claims;
+  readonly #unknownWork: UnknownWork;
+
   #lastClaimWasShort = false;
-  /** Claims and adoptions go one by one: what is neither known nor arriving is then really unknown. */
-  #claiming: Promise<unknown> = Promise.resolve();
-  /** A stop waits for them, as for eager starts: what they bring after the goodbye would look like a crash. */
-  #claimsOnTheirWay = 0;
   #suspectTurn: Promise<void> = Promise.resolve();
-  #judgedAtMs = -Infinity;
-  #lookedForUnknownAtMs = -Infinity;
-  readonly #reportedUnknown = new Set<string>();
 
   readonly #finishWaiters: FinishWaiters;
 
-  readonly #onNextEnd: (() => void)[] = [];
   #dispatcher: ((inMs: number) => void) | null = null;
   #isStopping = false;
   #isClosed = false;
@@ -112,19 +69,26 @@ export class Runner implements RunHost, RunnerHints {
     this.#options = options;
     this.#lanes = [...entries.values()].map(({ name, queue }) => ({ queue, handler: name }));
     const { runtime, logger } = context;
+    this.#places = new Places(runtime.scheduler, {
+      taken: () => this.#holdLease(),
+      freed: () => this.#placeFreed(),
+    });
     const newId = idMaker(runtime);
     this.#lease = new Lease(options.leaseMs, store, runtime, newId, {
       beat: (answer) => this.#heartbeatAnswered(answer),
       died: () => this.#died(),
       failed: (error) => logger.warn("heartbeat.failed", { error: String(error) }),
     });
+    const { clock } = runtime;
+    this.#claims = new Claims(store, this.#lanes, this.#lease, this.#places, clock, logger);
+    this.#unknownWork = new UnknownWork(store, this.#lanes, clock, logger);
     this.#committer = new Committer(store, runtime, options.batch, logger, {
       lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
     this.#looks = new Looks(store, runtime, logger, {
-      isLeased: (run) => this.#leased.get(run.iid) === run,
+      isLeased: (run) => this.#places.has(run),
       lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
       failed: () => this.#lease.lostTouch(),
     });
@@ -152,21 +116,16 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   get freeSlots(): number {
-    const used = this.#leased.size + this.#arriving.size + this.#reserved;
-    return Math.max(0, this.#options.concurrency - used);
+    return Math.max(0, this.#options.concurrency - this.#places.used);
   }
 
   /** The runs that are leased here and now, for people who watch. */
   get runs(): Run[] {
-    return [...this.#leased.values()];
+    return [...this.#places.runs];
   }
 
   get isBusy(): boolean {
-    return this.#leased.size > 0 || this.#arriving.size > 0;
-  }
-
-  get #isHoldingOn(): boolean {
-    return this.isBusy || this.#claimsOnTheirWay > 0 || this.#reserved > 0;
+    return this.#places.isBusy;
   }
 
   /** Claims what is due, as far as there is room, and starts it. Resolves when the turns have begun. */
@@ -178,12 +137,12 @@ export class Runner implements RunHost, RunnerHints {
       this.#lastClaimWasShort = false;
       return nothing;
     }
-    return this.#oneByOne(async () => {
+    return this.#claims.oneByOne(async () => {
       if (this.#isStopping || this.#isClosed) return nothing;
-      const claimed = await this.#claim(limit);
+      const claimed = await this.#claims.due(limit);
       this.#lastClaimWasShort = claimed.length < limit;
       const turns = this.#begin(claimed, budget);
-      const report = this.#reportUnknown();
+      const report = this.#unknownWork.report();
       return { count: claimed.length, done: turns.then(() => report) };
     });
   }
@@ -204,94 +163,27 @@ export class Runner implements RunHost, RunnerHints {
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
     this.#dispatcher = null;
-    for (const run of this.#leased.values()) run.drain();
-    if (!(await this.#emptiedWithin(timeoutMs))) {
-      for (const run of this.#leased.values()) run.giveBack();
-      await this.#emptiedWithin(GIVE_BACK_MS);
+    for (const run of this.#places.runs) run.drain();
+    if (!(await this.#places.emptiedWithin(timeoutMs))) {
+      for (const run of this.#places.runs) run.giveBack();
+      await this.#places.emptiedWithin(GIVE_BACK_MS);
     }
     this.#live.clear();
     await this.#lease.retire();
     this.#isStopping = false;
   }
 
-  async #emptiedWithin(ms: number): Promise<boolean> {
-    // Not by the clock: a timer may fire before that shows its time.
-    const patience = { isOver: ms <= 0 };
-    const cancel = this.#context.runtime.scheduler.after(ms, () => {
-      patience.isOver = true;
-      this.#turnEnded();
-    });
-    while (this.#isHoldingOn && !patience.isOver) {
-      await new Promise<void>((resolve) => void this.#onNextEnd.push(resolve));
-    }
-    cancel();
-    return !this.#isHoldingOn;
-  }
-
   /** As if the process had died here and now: for tests. */
   crash(): void {
     this.#isClosed = true;
+    this.#claims.close();
     this.#committer.close();
     this.#lease.abandon();
-    for (const run of this.#leased.values()) this.#forget(run, "crashed");
+    for (const run of this.#places.runs) this.#forget(run, "crashed");
     this.#live.clear();
   }
 
-  // Claims
-
-  async #claim(limit: number): Promise<Claimed[]> {
-    const runner = await this.#lease.ensure();
-    await this.#judgeOthers();
-    await this.#store.moveInbox(INBOX_ROWS);
-    const answer = await this.#store.claim({
-      runner,
-      lanes: this.#lanes,
-      limit,
-      reservedForNew: Math.max(1, Math.floor(limit * SHARE_FOR_NEW)),
-    });
-    if (answer.kind === "dead") {
-      this.#lease.died();
-      return this.#claim(limit);
-    }
-    this.#lease.heard(answer.now);
-    return this.#isClosed || runner !== this.#lease.id ? [] : answer.claimed;
-  }
-
-  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    this.#claimsOnTheirWay += 1;
-    const result = this.#claiming.then(work).finally(() => {
-      this.#claimsOnTheirWay -= 1;
-      this.#somethingEnded();
-    });
-    this.#claiming = result.catch(() => this.#lease.lostTouch());
-    return result;
-  }
-
-  async #judgeOthers(): Promise<void> {
-    const nowMs = this.#context.runtime.clock.now();
-    if (!this.#lease.mayJudgeOthers || nowMs < this.#judgedAtMs + this.#lease.leaseMs / 10) return;
-    this.#judgedAtMs = nowMs;
-    const dead = await this.#store.declareDead();
-    if (dead.length > 0) this.#context.logger.warn("runners.died", { runners: dead });
-  }
-
-  /** Runs that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
-  async #reportUnknown(): Promise<void> {
-    const { runtime, logger } = this.#context;
-    const nowMs = runtime.clock.now();
-    if (nowMs < this.#lookedForUnknownAtMs + UNKNOWN_EVERY_MS) return;
-    this.#lookedForUnknownAtMs = nowMs;
-    try {
-      for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
-        const lane = JSON.stringify([queue, handler]);
-        if (this.#reportedUnknown.has(lane)) continue;
-        this.#reportedUnknown.add(lane);
-        logger.warn("workflow.unknown", { workflow: handler, queue });
-      }
-    } catch (error) {
-      logger.debug("unknown.failed", { error: String(error) });
-    }
-  }
+  // Turns
 
   async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
@@ -323,19 +215,19 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const { arrived, isExpected } = this.#expect([claimed]);
+    const arrival = this.#places.expect([claimed]);
     const runner = this.#lease.id;
-    const isOurs = (): boolean => runner === this.#lease.id && isExpected(claimed);
+    const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
     const turn = this.#suspectTurn
       .then(() => (isOurs() ? this.#load([claimed], budget) : undefined))
-      .finally(arrived);
+      .finally(() => arrival.over());
     this.#suspectTurn = turn;
     return turn;
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
   async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const { arrived, isExpected } = this.#expect(claimed);
+    const arrival = this.#places.expect(claimed);
     const runner = this.#lease.id;
     try {
       const loaded = await this.#store.load(
@@ -343,33 +235,18 @@ export class Runner implements RunHost, RunnerHints {
         claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
       );
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
-      // After its death nothing that a runner had claimed is its own.
-      if (this.#isClosed || runner !== this.#lease.id) return;
+      if (!this.#claims.isOurs(runner)) return;
       const turns = claimed
-        .filter(isExpected)
+        .filter((each) => arrival.isExpected(each))
         .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
-      arrived();
+      arrival.over();
       await Promise.all(turns);
     } catch (error) {
       // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
       this.#context.logger.warn("load.failed", { runs: claimed.length, error: String(error) });
     } finally {
-      arrived();
+      arrival.over();
     }
-  }
-
-  /** Runs that are ours and will be here soon, until `arrived`; unless they were claimed anew meanwhile. */
-  #expect(runs: readonly { readonly iid: string }[]) {
-    const arrival = {};
-    for (const { iid } of runs) this.#arriving.set(iid, arrival);
-    this.#holdLease();
-    const isExpected = ({ iid }: { readonly iid: string }): boolean =>
-      this.#arriving.get(iid) === arrival;
-    const arrived = (): void => {
-      for (const { iid } of runs.filter(isExpected)) this.#arriving.delete(iid);
-      this.#turnEnded();
-    };
-    return { isExpected, arrived };
   }
 
   #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
@@ -382,14 +259,12 @@ export class Runner implements RunHost, RunnerHints {
   /** The run has its ticket; resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
     // A restarted run can come here before the look that tells that its old claim is lost.
-    const former = this.#leased.get(run.iid);
+    const former = this.#places.get(run.iid);
     if (former !== undefined) this.#lost(former, "it was claimed anew");
-    this.#arriving.delete(run.iid);
     run.budget = budget;
-    this.#leased.set(run.iid, run);
-    this.#holdLease();
+    const turn = this.#places.enter(run);
     if (this.#isStopping) run.drain();
-    return new Promise((resolve) => void this.#turns.set(run, resolve));
+    return turn;
   }
 
   // What runs ask for
@@ -407,22 +282,18 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   reopen(run: Run): void {
-    if (!this.#live.has(run) || this.#arriving.has(run.iid) || this.#isStopping) return;
-    const { arrived } = this.#expect([run]);
-    this.#oneByOne(() => this.#reopen(run))
+    if (!this.#live.has(run) || this.#places.isArriving(run) || this.#isStopping) return;
+    const arrival = this.#places.expect([run]);
+    this.#claims
+      .oneByOne(async () => {
+        const claimed = await this.#claims.reopened(run);
+        // Not awaited: the turn has begun, and may be long.
+        void this.#begin(claimed, null);
+      })
       .catch((error: unknown) => {
         this.#context.logger.warn("reopen.failed", { error: String(error) });
       })
-      .finally(arrived);
-  }
-
-  async #reopen(run: Run): Promise<void> {
-    const runner = await this.#lease.ensure();
-    const { iid, runNumber, claimNumber } = run;
-    const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
-    if (this.#isClosed || runner !== this.#lease.id) return;
-    // Not awaited: the turn has begun, and may be long.
-    void this.#begin(claimed, null);
+      .finally(() => arrival.over());
   }
 
   ended(run: Run, how: TurnEnd): void {
@@ -437,25 +308,17 @@ export class Runner implements RunHost, RunnerHints {
 
   #leave(run: Run): void {
     this.#looks.forget(run);
-    if (this.#leased.get(run.iid) === run) this.#leased.delete(run.iid);
-    this.#turns.get(run)?.();
-    this.#turns.delete(run);
-    this.#turnEnded();
+    this.#places.leave(run);
   }
 
-  #somethingEnded(): void {
-    for (const resolve of this.#onNextEnd.splice(0)) resolve();
-  }
-
-  #turnEnded(): void {
-    this.#somethingEnded();
+  #placeFreed(): void {
     this.#holdLease();
     // A full claim left work behind: there is room for it now.
     if (!this.#lastClaimWasShort) this.#dispatcher?.(0);
   }
 
   #holdLease(): void {
-    this.#lease.hold(!this.#isClosed && (this.#leased.size > 0 || this.#arriving.size > 0));
+    this.#lease.hold(!this.#isClosed && this.#places.isBusy);
   }
 
   #forget(run: Run, reason: string): void {
@@ -471,8 +334,8 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #died(): void {
-    this.#context.logger.warn("runner.died", { runs: this.#leased.size });
-    for (const run of this.#leased.values()) this.#lost(run, "the lease ran out");
+    this.#context.logger.warn("runner.died", { runs: this.#places.leased });
+    for (const run of this.#places.runs) this.#lost(run, "the lease ran out");
   }
 
   #refused(run: Run, part: Part, message: string): void {
@@ -488,7 +351,7 @@ export class Runner implements RunHost, RunnerHints {
 
   #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
     const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
-    for (const run of this.#leased.values()) {
+    for (const run of this.#places.runs) {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
       const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
@@ -497,32 +360,17 @@ export class Runner implements RunHost, RunnerHints {
       run.noteRunning(NOTE_RUNNING_MS);
       run.nudge();
     }
-    const unknown = this.#unknown(answer.owned);
+    const unknown = this.#claims.unknown(answer.owned);
     if (unknown.length === 0) return;
-    this.#oneByOne(() => this.#adopt(unknown)).catch((error: unknown) => {
-      this.#context.logger.warn("adopt.failed", { error: String(error) });
-    });
-  }
-
-  #unknown<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
-    return tickets.filter(({ iid }) => !this.#leased.has(iid) && !this.#arriving.has(iid));
-  }
-
-  /** Claims whose replies were lost. Mostly they have arrived meanwhile. */
-  async #adopt(tickets: readonly { readonly iid: string }[]): Promise<void> {
-    const runner = this.#lease.id;
-    const unknown = this.#unknown(tickets);
-    // New runs that start here are unknown until their creation is answered.
-    if (runner === null || unknown.length === 0 || this.#reserved > 0) return;
-    const claimed = this.#unknown(
-      await this.#store.adopt(
-        runner,
-        unknown.map(({ iid }) => iid),
-      ),
-    );
-    if (claimed.length === 0 || this.#isClosed || runner !== this.#lease.id) return;
-    // Not awaited: the turns have begun, and may be long.
-    void this.#load(claimed, null);
+    this.#claims
+      .oneByOne(async () => {
+        const adopted = await this.#claims.adopted(unknown);
+        // Not awaited: the turns have begun, and may be long.
+        if (adopted.length > 0) void this.#load(adopted, null);
+      })
+      .catch((error: unknown) => {
+        this.#context.logger.warn("adopt.failed", { error: String(error) });
+      });
   }
 
   // Hints
@@ -532,17 +380,14 @@ export class Runner implements RunHost, RunnerHints {
     const isOpen = this.#dispatcher !== null && !this.#isStopping && !this.#isClosed;
     if (runner === null || !isOpen || !this.#lease.isFresh || !this.#lastClaimWasShort) return null;
     if (this.freeSlots < count) return null;
-    this.#reserved += count;
+    this.#places.reserve(count);
     return {
       runner,
       started: (runs) => {
-        this.#reserved -= runs.length;
+        this.#places.release(runs.length);
         if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
       },
-      release: (places) => {
-        this.#reserved -= places;
-        this.#somethingEnded();
-      },
+      release: (places) => this.#places.release(places),
     };
   }
 
@@ -552,7 +397,7 @@ export class Runner implements RunHost, RunnerHints {
 
   poke(owner: string, target: Target): void {
     if (owner !== this.#lease.id) return;
-    for (const run of this.#leased.values()) {
+    for (const run of this.#places.runs) {
       if (run.id === target.id && run.workflow === target.workflow) return this.#looks.soon(run);
     }
   }

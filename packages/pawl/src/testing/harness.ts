@@ -12,11 +12,11 @@ import type { Cancel } from "../model/seams.js";
 import type { InstanceStatusName } from "../model/status.js";
 import {
   defaultRunnerOptions,
-  type Runner,
   type RunnerOptions,
   type TickOptions,
   type TickResult,
-} from "../runner/runner.js";
+} from "../runner/options.js";
+import type { Runner } from "../runner/runner.js";
 import { webRuntime } from "../runtime.js";
 import type { StepStatus, Target } from "../store/records.js";
 import type { Store } from "../store/store.js";

@@ -13,7 +13,8 @@ import type {
 } from "pawl";
 import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "pawl/testing";
 import { onTestFinished } from "vitest";
-import type { Runner, RunnerOptions } from "../../src/runner/runner.js";
+import type { RunnerOptions } from "../../src/runner/options.js";
+import type { Runner } from "../../src/runner/runner.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 
 // The one place where scenarios get their harness from.

@@ -4,7 +4,8 @@ import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entr
 import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Logger } from "../../src/model/logger.js";
-import { defaultRunnerOptions, type Runner, type TickOptions } from "../../src/runner/runner.js";
+import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
+import type { Runner } from "../../src/runner/runner.js";
 import type { ClaimAnswer, Claimed, NewInstance, Part, PartAnswer } from "../../src/store/store.js";
 import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";

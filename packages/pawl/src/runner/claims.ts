@@ -1,0 +1,104 @@
+import type { Run } from "../engine/run.js";
+import type { Logger } from "../model/logger.js";
+import type { Clock } from "../model/seams.js";
+import type { Claimed, Lane, OwnedTicket, Store } from "../store/store.js";
+import type { Lease } from "./lease.js";
+import type { Places } from "./places.js";
+
+const INBOX_ROWS = 1_000;
+/** So that runs that resume can never keep new ones out for ever. */
+const SHARE_FOR_NEW = 0.1;
+
+/** How this process takes tickets: those that are due, those of its live runs, and those whose claims got lost. */
+export class Claims {
+  readonly #store: Store;
+  readonly #lanes: readonly Lane[];
+  readonly #lease: Lease;
+  readonly #places: Places;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #last: Promise<unknown> = Promise.resolve();
+  #judgedAtMs = -Infinity;
+  #isClosed = false;
+
+  constructor(
+    store: Store,
+    lanes: readonly Lane[],
+    lease: Lease,
+    places: Places,
+    clock: Clock,
+    logger: Logger,
+  ) {
+    this.#store = store;
+    this.#lanes = lanes;
+    this.#lease = lease;
+    this.#places = places;
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Whether what this runner has claimed is ours: after its death nothing is. */
+  isOurs(runner: string | null): boolean {
+    return !this.#isClosed && runner === this.#lease.id;
+  }
+
+  /** All that take tickets go one by one: what is neither known nor arriving is then really unknown. */
+  oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#places.expecting(this.#last.then(work));
+    this.#last = result.catch(() => this.#lease.lostTouch());
+    return result;
+  }
+
+  async due(limit: number): Promise<Claimed[]> {
+    const runner = await this.#lease.ensure();
+    await this.#judgeOthers();
+    await this.#store.moveInbox(INBOX_ROWS);
+    const answer = await this.#store.claim({
+      runner,
+      lanes: this.#lanes,
+      limit,
+      reservedForNew: Math.max(1, Math.floor(limit * SHARE_FOR_NEW)),
+    });
+    if (answer.kind === "dead") {
+      this.#lease.died();
+      return this.due(limit);
+    }
+    this.#lease.heard(answer.now);
+    return this.isOurs(runner) ? answer.claimed : [];
+  }
+
+  async #judgeOthers(): Promise<void> {
+    const nowMs = this.#clock.now();
+    if (!this.#lease.mayJudgeOthers || nowMs < this.#judgedAtMs + this.#lease.leaseMs / 10) return;
+    this.#judgedAtMs = nowMs;
+    const dead = await this.#store.declareDead();
+    if (dead.length > 0) this.#logger.warn("runners.died", { runners: dead });
+  }
+
+  /** The ticket of a live run, before it is due. */
+  async reopened(run: Run): Promise<Claimed[]> {
+    const runner = await this.#lease.ensure();
+    const { iid, runNumber, claimNumber } = run;
+    const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+    return this.isOurs(runner) ? claimed : [];
+  }
+
+  /** Claims whose replies were lost. Mostly they have arrived meanwhile. */
+  async adopted(tickets: readonly OwnedTicket[]): Promise<Claimed[]> {
+    const runner = this.#lease.id;
+    const unknown = this.unknown(tickets);
+    // New runs that start here are unknown until their creation is answered.
+    if (runner === null || unknown.length === 0 || this.#places.reserved > 0) return [];
+    const iids = unknown.map(({ iid }) => iid);
+    const claimed = this.unknown(await this.#store.adopt(runner, iids));
+    return this.isOurs(runner) ? claimed : [];
+  }
+
+  unknown<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
+    return tickets.filter((ticket) => !this.#places.isKnown(ticket));
+  }
+}

@@ -1,0 +1,34 @@
+import type { BatchLimits } from "./committer.js";
+import type { LiveLimits } from "./live-runs.js";
+
+export type RunnerOptions = {
+  /** Runs that are leased at a time. */
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  /** Takeovers without progress after which a run ends as `RunCrashedError`. */
+  readonly maxTakeovers: number;
+  readonly live: LiveLimits;
+  readonly batch: BatchLimits;
+};
+
+export const defaultRunnerOptions: RunnerOptions = {
+  concurrency: 100,
+  leaseMs: 30_000,
+  maxTakeovers: 5,
+  live: { runs: 1_000, bytes: 64 * 1024 * 1024 },
+  batch: { parts: 500, bytes: 4 * 1024 * 1024, inFlight: 1 },
+};
+
+export type TickOptions = {
+  readonly maxInstances?: number | undefined;
+  readonly maxSteps?: number | undefined;
+};
+
+export type TickResult = {
+  readonly processed: number;
+  /** Until the next run is due, by the database; null if none will be. */
+  readonly nextWakeInMs: number | null;
+};
+
+/** What was claimed: how many, and when the last of these turns is over. */
+export type Started = { readonly count: number; readonly done: Promise<void> };
