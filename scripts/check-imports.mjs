@@ -24,7 +24,17 @@ const PARTS = {
 
   // Each knows one seam only.
   sql: ["model", "store"],
-  client: ["http/contract"],
+  client: [
+    "model",
+    "authoring",
+    "runtime",
+    "http/contract",
+    "http/schema",
+    "http/web",
+    "instances/history",
+    "instances/list",
+  ],
+  auth: ["model", "authoring", "runtime"],
 
   // The files at the top, where the parts meet.
   runtime: ["model"],
@@ -111,6 +121,7 @@ function specifierOf(node) {
  */
 function bannedUse(node, parent, key) {
   if (node.type === "Identifier") {
+    if (parent?.type === "TSTypeQuery") return undefined; // `typeof globalThis` as a type
     // `x.setTimeout` and `{ setTimeout() {} }` are names, not uses of the global.
     const isName = (key === "property" || key === "key") && !parent?.["computed"];
     return !isName && BANNED.globals.includes(node["name"]) ? node["name"] : undefined;

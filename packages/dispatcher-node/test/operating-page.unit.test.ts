@@ -60,6 +60,7 @@ test("the page has these examples and no others", () => {
 test("the page explains every event that is logged, and no others", () => {
   const folders = [
     "packages/pawl/src/engine/",
+    "packages/pawl/src/http/",
     "packages/pawl/src/runner/",
     "packages/dispatcher-node/src/",
   ];

@@ -5,6 +5,10 @@ import type { Registry } from "./authoring/registry.js";
 import type { StepOverrides } from "./engine/overrides.js";
 import type { EngineContext, EngineTiming } from "./engine/context.js";
 import { policyMaker } from "./engine/step-config.js";
+import { httpHandler } from "./http/handler.js";
+import { watchedStore } from "./http/watched-store.js";
+import { Watchers } from "./http/watchers.js";
+import type { WebRequest, WebResponse } from "./model/web.js";
 import { makeBindings } from "./instances/bindings.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec } from "./model/codec.js";
@@ -27,7 +31,14 @@ export type Assembled<R extends Registry, Tx> = {
   readonly workflows: Bindings<R, Tx>;
   readonly instances: InstancesContext<Tx>;
   readonly runner: Runner;
+  readonly http: Http;
 };
+
+export interface Http {
+  fetch(request: WebRequest): Promise<WebResponse>;
+  /** Ends the event streams. */
+  close(): void;
+}
 
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -36,7 +47,9 @@ export function assemble<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
   { runtime, timing, runner: runnerOptions, overrides }: Workings,
 ): Assembled<R, Tx> {
-  const { store, codec = jsonPlusCodec, logger = silent } = options;
+  const { codec = jsonPlusCodec, logger = silent } = options;
+  const watchers = new Watchers({ store: options.store, codec, runtime });
+  const store = watchedStore(options.store, watchers);
   const limits = resolveLimits(options.limits);
   const entries = entriesOf(options.workflows, limits);
   // Bindings tell the runner, and the runner gives bindings to its runs: one of them comes first.
@@ -62,7 +75,13 @@ export function assemble<const R extends Registry, Tx>(
     overrides: overrides ?? null,
   };
   const runner = new Runner(store, entries, context, runnerOptions);
-  return { workflows, instances, runner };
+  const fetch = httpHandler(options, {
+    instances,
+    watchers,
+    logger,
+    tick: (bounds) => runner.tick(bounds),
+  });
+  return { workflows, instances, runner, http: { fetch, close: () => watchers.close() } };
 }
 
 function envOf(given: unknown, workflows: unknown): unknown {

@@ -17,6 +17,13 @@ export {
 } from "./authoring/define-workflow.js";
 export { WorkflowEntrypoint, type WorkflowEvent } from "./authoring/entrypoint.js";
 export type { OnDivergence, RepeatedStepNames, WorkflowsOptions } from "./authoring/options.js";
+export type {
+  Authorize,
+  AuthorizeRequest,
+  HttpOptions,
+  Policy,
+  TickRoute,
+} from "./authoring/policies.js";
 export { cappedBackoff } from "./authoring/presets.js";
 export type { Register, RegisteredBindings, RegisteredEnv } from "./authoring/register.js";
 export {

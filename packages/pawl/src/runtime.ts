@@ -1,7 +1,11 @@
 import type { AsyncContext, Cancel, Runtime } from "./model/seams.js";
+import { utf8, type WebResponse } from "./model/web.js";
 
 /** What every modern JavaScript runtime has. With `testing/`, the only place that touches the real world. */
-declare const crypto: { getRandomValues(target: Uint8Array): Uint8Array };
+declare const crypto: {
+  getRandomValues(target: Uint8Array): Uint8Array;
+  readonly subtle: { digest(name: "SHA-256", data: Uint8Array): Promise<ArrayBuffer> };
+};
 declare function setTimeout(callback: () => void, ms: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 declare const setImmediate: ((callback: () => void) => unknown) | undefined;
@@ -10,6 +14,8 @@ declare const MessageChannel: new () => {
   port2: { postMessage(message: null): void };
 };
 declare const process: { getBuiltinModule?(name: string): unknown } | undefined;
+
+declare const fetch: (url: string, init: object) => Promise<WebResponse>;
 
 /** A longer delay fires at once in every runtime. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -60,6 +66,15 @@ function asyncContext(): AsyncContext | null {
   if (hooks === undefined) return null;
   const storage = new hooks.AsyncLocalStorage();
   return { run: (value, callback) => storage.run(value, callback), get: () => storage.getStore() };
+}
+
+export async function sha256(text: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)));
+}
+
+/** Called as a plain function: browsers want no other `this`. */
+export function webFetch(url: string, init: object): Promise<WebResponse> {
+  return fetch(url, init);
 }
 
 export const webRuntime: Runtime = {

@@ -3,6 +3,7 @@ import type { Bindings } from "./authoring/bindings.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
 import { defaultTiming } from "./engine/context.js";
+import type { RuntimeResponse, WebRequest } from "./model/web.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
 import { defaultRunnerOptions, type TickOptions, type TickResult } from "./runner/options.js";
@@ -22,6 +23,8 @@ export interface Workflows<R extends Registry, Tx> {
   tick(options?: TickOptions): Promise<TickResult>;
   /** A hint that there is work, for instance after committing a transaction that started some. */
   wake(): void;
+  /** The HTTP API, under `basePath`; bound, to be mounted anywhere. It never rejects. */
+  readonly fetch: (request: WebRequest) => Promise<RuntimeResponse>;
   /** For dispatchers: what decides when to tick. */
   readonly runner: DispatchedRunner;
   /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
@@ -33,7 +36,7 @@ const DRAIN_MS = 10_000;
 export function createWorkflows<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
 ): Workflows<R, Tx> {
-  const { workflows, instances, runner } = assemble(options, {
+  const { workflows, instances, runner, http } = assemble(options, {
     runtime: webRuntime,
     timing: defaultTiming,
     runner: defaultRunnerOptions,
@@ -47,7 +50,9 @@ export function createWorkflows<const R extends Registry, Tx>(
     history: (workflow, id, query) => history(instances, workflow, id, query),
     tick: (bounds) => runner.tick(bounds),
     wake: () => runner.wake(),
+    fetch: (request) => http.fetch(request),
     close: async () => {
+      http.close();
       await runner.stop(DRAIN_MS);
       await store.close();
     },

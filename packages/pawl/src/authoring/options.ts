@@ -2,6 +2,7 @@ import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Logger } from "../model/logger.js";
 import type { Bindings, EnvOfRegistry } from "./bindings.js";
+import type { HttpOptions } from "./policies.js";
 import type { Checked, Registry } from "./registry.js";
 import type { WorkflowStepConfig } from "./step.js";
 
@@ -23,7 +24,8 @@ export type WorkflowsOptions<R extends Registry, Tx = never> = {
   readonly onDivergence?: OnDivergence | undefined;
   readonly codec?: Codec | undefined;
   readonly logger?: Logger | undefined;
-} & EnvOption<EnvOfRegistry<R>, Bindings<R, Tx>>;
+} & HttpOptions &
+  EnvOption<EnvOfRegistry<R>, Bindings<R, Tx>>;
 
 /** Required as soon as one workflow declares an `env`. */
 type EnvOption<Env, B> = undefined extends Env

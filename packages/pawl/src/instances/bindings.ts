@@ -24,10 +24,14 @@ export function makeBindings<Tx>(
     Object.fromEntries(
       Array.from(context.entries.values(), (entry) => [
         entry.binding,
-        new Binding({ context, entry, parent, newId }),
+        makeBinding({ context, entry, parent, newId }),
       ]),
     ),
   );
+}
+
+export function makeBinding<Tx>(scope: InstanceScope<Tx>): Workflow<unknown, InstanceTypes, Tx> {
+  return new Binding(scope);
 }
 
 class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {

@@ -147,7 +147,7 @@ const waitReasons: ReadonlyMap<string, string> = new Map([
   ["waitForEvent", "event"],
 ]);
 
-function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
+export function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
   return {
     reason: waitReasons.get(type) ?? type,
     until: dateOrNull(wakeAt),
@@ -177,7 +177,9 @@ function onlyAttemptOf(step: StepRecord): HistoryAttempt[] {
   ];
 }
 
-function errorOf({ error }: { readonly error: string | null }): { error?: ErrorDescription } {
+export function errorOf({ error }: { readonly error: string | null }): {
+  error?: ErrorDescription;
+} {
   return error === null ? {} : { error: describeError(error) };
 }
 

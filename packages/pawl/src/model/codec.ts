@@ -1,6 +1,7 @@
 import { readText } from "./codec/reader.js";
 import { writeText, type EncodeContext } from "./codec/writer.js";
 
+export { fromTagged } from "./codec/reader.js";
 export type { EncodeContext };
 
 /**

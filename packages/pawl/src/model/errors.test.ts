@@ -37,6 +37,7 @@ describe("WorkflowError", () => {
       INSTANCE_ID_ALREADY_EXISTS: 409,
       INSTANCE_TERMINAL: 409,
       PAYLOAD_TOO_LARGE: 413,
+      INTERNAL_ERROR: 500,
       STORE_UNAVAILABLE: 503,
     });
     expect(isWorkflowErrorCode("NOT_FOUND")).toBe(true);

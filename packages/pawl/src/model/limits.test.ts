@@ -25,6 +25,8 @@ describe("defaults", () => {
       batchMaxInstances: 100,
       pageSizeDefault: 25,
       pageSizeMax: 100,
+      requestMaxBytes: 8_388_608,
+      requestMaxKeys: 100_000,
     });
     expect(defaultStepDefaults).toEqual({
       retryLimit: 5,

@@ -36,6 +36,10 @@ const table = {
   batchMaxInstances: { default: 100, ceiling: 1_000 },
   pageSizeDefault: { default: 25, ceiling: 1_000 },
   pageSizeMax: { default: 100, ceiling: 1_000 },
+
+  /** Of the body of one HTTP request. */
+  requestMaxBytes: { default: 8 * mebibyteBytes, ceiling: 128 * mebibyteBytes },
+  requestMaxKeys: { default: 100_000, ceiling: 10_000_000 },
 } as const;
 
 export type Limits = { readonly [Name in keyof typeof table]: number };

@@ -1,0 +1,82 @@
+import type { InstanceStatus } from "../authoring/bindings.js";
+import type { historyAnswer, instanceStatus, listAnswer } from "../http/contract.js";
+import type { TypeOf } from "../http/schema.js";
+import type { History, HistoryEntry } from "../instances/history.js";
+import type { InstanceList } from "../instances/list.js";
+import { fromTagged } from "../model/codec.js";
+
+// Answers as the in-process engine gives them: times as dates, and users' values as they were.
+
+type WireStatus = TypeOf<typeof instanceStatus>;
+type WireEntry = TypeOf<typeof historyAnswer>["entries"][number];
+
+export function statusFrom({ status, ...rest }: WireStatus): InstanceStatus {
+  return { status, ...outcome(rest) };
+}
+
+function outcome(given: Omit<WireStatus, "status">): Omit<InstanceStatus, "status"> {
+  return {
+    ...(given.error === undefined ? {} : { error: given.error }),
+    ...("output" in given ? { output: fromTagged(given.output) } : {}),
+  };
+}
+
+export function listFrom({ instances, ...page }: TypeOf<typeof listAnswer>): InstanceList {
+  return {
+    ...page,
+    instances: instances.map(({ details: { status, outputTruncated, ...rest }, ...of }) => ({
+      ...of,
+      createdAt: new Date(of.createdAt),
+      startedAt: dateOrNull(of.startedAt),
+      finishedAt: dateOrNull(of.finishedAt),
+      details: {
+        status,
+        ...outcome(rest),
+        ...(outputTruncated === undefined ? {} : { outputTruncated }),
+      },
+    })),
+  };
+}
+
+export function historyFrom(answer: TypeOf<typeof historyAnswer>): History {
+  return {
+    ...answer,
+    runs: answer.runs.map(({ runNumber, status, startedAt, finishedAt, ...rest }) => ({
+      runNumber,
+      status,
+      ...outcome(rest),
+      startedAt: dateOrNull(startedAt),
+      finishedAt: dateOrNull(finishedAt),
+    })),
+    entries: answer.entries.map(entryFrom),
+  };
+}
+
+function entryFrom(entry: WireEntry): HistoryEntry {
+  if (entry.kind === "event") {
+    const { payload, ...event } = entry;
+    return {
+      ...event,
+      createdAt: new Date(event.createdAt),
+      deliveredAt: dateOrNull(event.deliveredAt),
+      ...("payload" in entry ? { payload: fromTagged(payload) } : {}),
+    };
+  }
+  const { result, wait, attempts, ...step } = entry;
+  return {
+    ...step,
+    startedAt: new Date(step.startedAt),
+    endedAt: dateOrNull(step.endedAt),
+    ...("result" in entry ? { result: fromTagged(result) } : {}),
+    ...(wait === undefined ? {} : { wait: { ...wait, until: dateOrNull(wait.until) } }),
+    attempts: attempts.map((attempt) => ({
+      ...attempt,
+      startedAt: new Date(attempt.startedAt),
+      endedAt: dateOrNull(attempt.endedAt),
+    })),
+  };
+}
+
+function dateOrNull(text: string | null): Date | null {
+  return text === null ? null : new Date(text);
+}

@@ -1,0 +1,211 @@
+import type {
+  CreateOptions,
+  InstanceStatus,
+  ResultOptions,
+  SentEvent,
+} from "../authoring/bindings.js";
+import type { Json } from "../http/schema.js";
+import { jsonPlusCodec } from "../model/codec.js";
+import {
+  PayloadTooLargeError,
+  SerializationError,
+  WorkflowError,
+  type WorkflowErrorCode,
+} from "../model/errors.js";
+import { quote } from "../model/quote.js";
+import { webFetch, webRuntime } from "../runtime.js";
+import { historyFrom, listFrom, statusFrom } from "./answers.js";
+import { awaitResult } from "./result.js";
+import { Transport } from "./transport.js";
+import type {
+  AnyEngine,
+  Client,
+  ClientBindings,
+  ClientInstance,
+  ClientOptions,
+  ClientWorkflow,
+  RequestOptions,
+} from "./types.js";
+
+/** The bindings of `createWorkflows` over HTTP: `createClient<typeof pawl>({ baseUrl })`. */
+export function createClient<Engine extends AnyEngine = AnyEngine>(
+  options: ClientOptions,
+): Client<Engine> {
+  const transport = new Transport({ ...options, fetch: options.fetch ?? webFetch }, webRuntime);
+  const names = new Names(transport);
+  return {
+    workflows: bindings(transport, names) as ClientBindings<Engine["workflows"]>,
+    async list(workflow, query = {}, { signal } = {}) {
+      const params = { workflowName: workflow };
+      return listFrom(await transport.call("listInstances", { params, query, signal }));
+    },
+    async history(workflow, id, query = {}, { signal } = {}) {
+      const params = { workflowName: workflow, instanceId: id };
+      return historyFrom(await transport.call("getHistory", { params, query, signal }));
+    },
+  };
+}
+
+/** Which keys there are is known to the server only: any key is a binding until it is used. */
+function bindings(transport: Transport, names: Names): Readonly<Record<string, ClientWorkflow>> {
+  const made = new Map<string, ClientWorkflow>();
+  return new Proxy(
+    {},
+    {
+      get(_, key) {
+        // `then` would make it look like a promise.
+        if (typeof key !== "string" || key === "then") return undefined;
+        const binding = made.get(key) ?? new Binding(transport, () => names.of(key));
+        made.set(key, binding);
+        return binding;
+      },
+    },
+  );
+}
+
+/** Binding keys and the names of their workflows, asked for once. */
+class Names {
+  readonly #transport: Transport;
+  #names: Promise<Map<string, string>> | null = null;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  async of(binding: string): Promise<string> {
+    this.#names ??= this.#ask();
+    const name = (await this.#names).get(binding);
+    if (name !== undefined) return name;
+    throw new WorkflowError("WORKFLOW_NOT_FOUND", `there is no binding ${quote(binding)}`);
+  }
+
+  async #ask(): Promise<Map<string, string>> {
+    try {
+      const { workflows } = await this.#transport.call("listWorkflows");
+      return new Map(workflows.map(({ binding, name }) => [binding, name]));
+    } catch (error) {
+      this.#names = null; // the next one asks again
+      throw error;
+    }
+  }
+}
+
+class Binding implements ClientWorkflow {
+  readonly #transport: Transport;
+  readonly #name: () => Promise<string>;
+
+  constructor(transport: Transport, name: () => Promise<string>) {
+    this.#transport = transport;
+    this.#name = name;
+  }
+
+  async create(
+    options: CreateOptions = {},
+    { signal }: RequestOptions = {},
+  ): Promise<ClientInstance> {
+    const body = newInstance(options);
+    const params = { workflowName: await this.#name() };
+    const { id } = await this.#transport.call("createInstance", { params, body, signal });
+    return this.#instance(id);
+  }
+
+  async createBatch(
+    batch: readonly (CreateOptions & { readonly id: string })[],
+    { signal }: RequestOptions = {},
+  ): Promise<ClientInstance[]> {
+    const body = { instances: batch.map(newInstance) };
+    const params = { workflowName: await this.#name() };
+    const created = await this.#transport.call("createBatch", { params, body, signal });
+    return created.instances.map(({ id }) => this.#instance(id));
+  }
+
+  async get(id: string, { signal }: RequestOptions = {}): Promise<ClientInstance> {
+    const params = { workflowName: await this.#name(), instanceId: id };
+    await this.#transport.call("getInstance", { params, signal });
+    return this.#instance(id);
+  }
+
+  #instance(id: string): ClientInstance {
+    return new Instance(this.#transport, this.#name, id);
+  }
+}
+
+class Instance implements ClientInstance {
+  readonly id: string;
+  readonly #transport: Transport;
+  readonly #name: () => Promise<string>;
+
+  constructor(transport: Transport, name: () => Promise<string>, id: string) {
+    this.#transport = transport;
+    this.#name = name;
+    this.id = id;
+  }
+
+  async status({ signal }: RequestOptions = {}): Promise<InstanceStatus> {
+    const params = await this.#params();
+    const { details } = await this.#transport.call("getInstance", { params, signal });
+    return statusFrom(details);
+  }
+
+  pause(more?: RequestOptions): Promise<void> {
+    return this.#control("pauseInstance", more);
+  }
+
+  resume(more?: RequestOptions): Promise<void> {
+    return this.#control("resumeInstance", more);
+  }
+
+  terminate(more?: RequestOptions): Promise<void> {
+    return this.#control("terminateInstance", more);
+  }
+
+  restart(more?: RequestOptions): Promise<void> {
+    return this.#control("restartInstance", more);
+  }
+
+  async sendEvent(event: SentEvent, { signal }: RequestOptions = {}): Promise<void> {
+    const { type, id = this.#transport.newKey(), payload } = event;
+    const body = {
+      type,
+      id,
+      ...(payload === undefined
+        ? {}
+        : { payload: tagged(payload, "payload", "INVALID_EVENT_PAYLOAD") }),
+    };
+    const params = await this.#params();
+    await this.#transport.call("sendEvent", { params, body, signal });
+  }
+
+  async result(options: ResultOptions = {}): Promise<unknown> {
+    return awaitResult(this.#transport, await this.#params(), options);
+  }
+
+  async #params(): Promise<{ workflowName: string; instanceId: string }> {
+    return { workflowName: await this.#name(), instanceId: this.id };
+  }
+
+  async #control(
+    operation: "pauseInstance" | "resumeInstance" | "terminateInstance" | "restartInstance",
+    { signal }: RequestOptions = {},
+  ): Promise<void> {
+    await this.#transport.call(operation, { params: await this.#params(), signal });
+  }
+}
+
+function newInstance({ id, params }: CreateOptions): object {
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...(params === undefined ? {} : { params: tagged(params, "params", "INVALID_PARAMS") }),
+  };
+}
+
+/** Sizes are judged by the server, which knows its limits. */
+function tagged(value: unknown, what: string, code: WorkflowErrorCode): Json {
+  try {
+    return JSON.parse(jsonPlusCodec.encode(value, { what, maxBytes: Infinity })) as Json;
+  } catch (error) {
+    if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
+      throw error;
+    throw new WorkflowError(code, error.message, { cause: error });
+  }
+}

@@ -1,0 +1,19 @@
+export { createClient } from "./create-client.js";
+export type {
+  AnyEngine,
+  Client,
+  ClientBindings,
+  ClientFetch,
+  ClientHeaders,
+  ClientInstance,
+  ClientOptions,
+  ClientWorkflow,
+  RequestOptions,
+} from "./types.js";
+export {
+  InstanceTerminatedError,
+  NonRetryableError,
+  ResultTimeoutError,
+  WorkflowError,
+  type WorkflowErrorCode,
+} from "../model/errors.js";

@@ -1,0 +1,40 @@
+import { lenientUtf8, type ByteStream, type WebResponse } from "../model/web.js";
+
+export type ServerSentEvent = {
+  readonly event: string;
+  readonly data: string;
+  readonly id: string;
+};
+
+/** The messages of an event stream, as the HTML standard reads them. Ends when the stream does. */
+export async function* serverSentEvents(response: WebResponse): AsyncGenerator<ServerSentEvent> {
+  if (response.body === null) return;
+  const reader = (response.body as ByteStream).getReader();
+  const decoder = lenientUtf8();
+  let rest = "";
+  let id = "";
+  let event = "";
+  let data: string[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return; // what is not closed by an empty line is dropped
+      const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line === "") {
+          if (data.length > 0) yield { event: event || "message", data: data.join("\n"), id };
+          event = "";
+          data = [];
+          continue;
+        }
+        const [, field, text = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+        if (field === "data") data.push(text);
+        else if (field === "event") event = text;
+        else if (field === "id" && !text.includes("\0")) id = text;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

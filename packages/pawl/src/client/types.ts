@@ -1,0 +1,91 @@
+import type {
+  CreateOptions,
+  InstanceStatus,
+  InstanceTypes,
+  ResultOptions,
+  TxOptions,
+  Workflow,
+} from "../authoring/bindings.js";
+import type { History, HistoryOptions } from "../instances/history.js";
+import type { InstanceList, ListOptions } from "../instances/list.js";
+import type { Signal } from "../model/abort.js";
+import type { WebResponse } from "../model/web.js";
+
+export type ClientOptions = {
+  /** Where the API is: "https://example.org/api", or "/api" in a browser. An origin alone means its `basePath`. */
+  readonly baseUrl: string;
+  /** For a `baseUrl` that is an origin alone; default "/api". */
+  readonly basePath?: string | undefined;
+  /** Sent with every request; a function is asked each time. */
+  readonly headers?: ClientHeaders | (() => ClientHeaders | Promise<ClientHeaders>) | undefined;
+  /** Instead of the runtime's own. */
+  readonly fetch?: ClientFetch | undefined;
+};
+
+export type ClientHeaders = Readonly<Record<string, string>>;
+
+export type ClientFetch = (
+  url: string,
+  init: {
+    method: string;
+    headers: Record<string, string>;
+    body?: string;
+    signal?: Signal;
+  },
+) => Promise<WebResponse>;
+
+/** Transactions do not cross the network. */
+export type RequestOptions = TxOptions<never> & {
+  readonly signal?: Signal | undefined;
+};
+
+/** The bindings of `createWorkflows`, over HTTP. */
+export interface Client<Engine extends AnyEngine = AnyEngine> {
+  readonly workflows: ClientBindings<Engine["workflows"]>;
+  list(workflow: string, options?: ListOptions, more?: RequestOptions): Promise<InstanceList>;
+  history(
+    workflow: string,
+    id: string,
+    options?: HistoryOptions,
+    more?: RequestOptions,
+  ): Promise<History>;
+}
+
+/** What a client takes its types from: `typeof pawl`. */
+export type AnyEngine = { readonly workflows: unknown };
+
+export type ClientBindings<B> = unknown extends B
+  ? Readonly<Record<string, ClientWorkflow>>
+  : {
+      readonly [Key in keyof B]: B[Key] extends Workflow<infer Params, infer Types, infer _Tx>
+        ? ClientWorkflow<Params, Types>
+        : never;
+    };
+
+/** Starts and finds the instances of one workflow. */
+export interface ClientWorkflow<Params = unknown, Types extends InstanceTypes = InstanceTypes> {
+  create(...given: ClientCreateArguments<Params>): Promise<ClientInstance<Types>>;
+  /** Idempotent: ids that exist are skipped, and left out of the answer. */
+  createBatch(
+    batch: readonly (CreateOptions<Params> & { readonly id: string })[],
+    more?: RequestOptions,
+  ): Promise<ClientInstance<Types>[]>;
+  /** Throws `INSTANCE_NOT_FOUND` if there is none. */
+  get(id: string, more?: RequestOptions): Promise<ClientInstance<Types>>;
+}
+
+export type ClientCreateArguments<Params> = undefined extends Params
+  ? [options?: CreateOptions<Params>, more?: RequestOptions]
+  : [options: CreateOptions<Params>, more?: RequestOptions];
+
+export interface ClientInstance<Types extends InstanceTypes = InstanceTypes> {
+  readonly id: string;
+  status(more?: RequestOptions): Promise<InstanceStatus<Types["output"]>>;
+  pause(more?: RequestOptions): Promise<void>;
+  resume(more?: RequestOptions): Promise<void>;
+  terminate(more?: RequestOptions): Promise<void>;
+  restart(more?: RequestOptions): Promise<void>;
+  sendEvent(event: Types["event"], more?: RequestOptions): Promise<void>;
+  /** Waits for the end, by the event stream: the output, or the instance's error, thrown. */
+  result(options?: ResultOptions): Promise<Types["output"]>;
+}

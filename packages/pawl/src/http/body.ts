@@ -1,0 +1,118 @@
+import { maxDepth } from "../model/codec/tags.js";
+import { WorkflowError } from "../model/errors.js";
+import type { Limits } from "../model/limits.js";
+import type { Scheduler } from "../model/seams.js";
+import { strictUtf8, type ByteReader, type ByteStream, type WebRequest } from "../model/web.js";
+
+/** Values may be nested as deep as the codec allows; the request wraps them in objects and arrays of its own. */
+const MAX_DEPTH = maxDepth + 8;
+/** A client that stalls longer has gone, or wants to keep something busy. */
+const BODY_TIMEOUT_MS = 30_000;
+
+type BodyLimits = Pick<Limits, "requestMaxBytes" | "requestMaxKeys">;
+
+/** The text of a body, cut off as soon as it is too long; empty if there is none. */
+export async function readBody(
+  { headers, body }: WebRequest,
+  limits: BodyLimits,
+  scheduler: Scheduler,
+): Promise<string> {
+  if (Number(headers.get("content-length")) > limits.requestMaxBytes) throw tooLarge(limits);
+  if (body === null) return "";
+  const reader = (body as ByteStream).getReader();
+  const decoder = strictUtf8();
+  let isLate = false;
+  const cancelTimer = scheduler.grace(BODY_TIMEOUT_MS, () => {
+    isLate = true;
+    dismiss(reader);
+  });
+  let text = "";
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (isLate) throw invalid(`the body did not come within ${BODY_TIMEOUT_MS} ms`);
+      if (done || value === undefined) return text + decoder.decode();
+      bytes += value.byteLength;
+      if (bytes > limits.requestMaxBytes) {
+        dismiss(reader);
+        throw tooLarge(limits);
+      }
+      text += decoder.decode(value, { stream: true });
+    }
+  } catch (error) {
+    if (error instanceof WorkflowError) throw error;
+    throw invalid("the body is not UTF-8 text, or did not come to its end", error);
+  } finally {
+    cancelTimer();
+  }
+}
+
+/** What is still to come is of no interest, and neither is whether it comes. */
+function dismiss(reader: ByteReader): void {
+  reader.cancel().catch(() => {});
+}
+
+/** The JSON of a body; undefined if it is empty. */
+export function parseBody(text: string, limits: BodyLimits): unknown {
+  if (text === "") return undefined;
+  checkBounds(text, limits);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw invalid("the body is not JSON", error);
+  }
+}
+
+/** Before anything is built from the text: what counts here is memory and the depth of later recursion. */
+function checkBounds(text: string, { requestMaxKeys }: BodyLimits): void {
+  let depth = 0;
+  let keys = 0;
+  for (let i = 0; i < text.length; i++) {
+    switch (text.charCodeAt(i)) {
+      case 0x22: // "
+        i = endOfString(text, i);
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        depth += 1;
+        if (depth > MAX_DEPTH)
+          throw invalid(`the body has more than ${MAX_DEPTH} levels of nesting`);
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth -= 1;
+        break;
+      case 0x3a: // :
+        keys += 1;
+        if (keys > requestMaxKeys) {
+          throw invalid(`the body has more than ${requestMaxKeys} keys (limits.requestMaxKeys)`);
+        }
+        break;
+      default:
+    }
+  }
+}
+
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end === -1 ? text.length : end;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes += 1;
+  return backslashes % 2 === 1;
+}
+
+function tooLarge({ requestMaxBytes }: BodyLimits): WorkflowError {
+  return new WorkflowError(
+    "PAYLOAD_TOO_LARGE",
+    `the body has more than ${requestMaxBytes} bytes (limits.requestMaxBytes)`,
+  );
+}
+
+function invalid(message: string, cause?: unknown): WorkflowError {
+  return new WorkflowError("INVALID_REQUEST", message, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,71 @@
+import { membersOf, type Signal } from "../model/abort.js";
+import type { Scheduler } from "../model/seams.js";
+import { emptyAnswer, securityHeaders } from "./answers.js";
+import type { Message } from "./tracker.js";
+import type { Watch } from "./watchers.js";
+import { newByteStream, newResponse, utf8, type WebResponse } from "../model/web.js";
+
+/** Proxies close connections that are silent for a minute, some for half of one. */
+const HEARTBEAT_MS = 15_000;
+/** How long a browser waits before it comes back. */
+const RECONNECT_MS = 1_000;
+
+/** A watch as server-sent events, until it ends or the client has gone. */
+export function eventStream(
+  watch: Watch,
+  scheduler: Scheduler,
+  signal: Signal | undefined,
+): WebResponse {
+  const first = watch.take();
+  // To a browser that comes back after the end: no content means not to come again.
+  if (first.length === 0 && watch.isEnded) return emptyAnswer();
+  const abort = signal === undefined ? null : membersOf(signal);
+  const leave = (): void => watch.end();
+  abort?.addEventListener("abort", leave);
+  let pending = `retry: ${RECONNECT_MS}\n\n${textOf(first)}`;
+
+  const body = newByteStream({
+    async pull(controller) {
+      if (pending === "") {
+        const came = await arrival(watch, scheduler);
+        pending = textOf(watch.take()) || (came || watch.isEnded ? "" : ":\n\n");
+      }
+      if (pending !== "") controller.enqueue(utf8(pending));
+      pending = "";
+      if (!watch.isEnded) return;
+      const rest = textOf(watch.take());
+      if (rest !== "") controller.enqueue(utf8(rest));
+      abort?.removeEventListener("abort", leave);
+      controller.close();
+    },
+    cancel() {
+      abort?.removeEventListener("abort", leave);
+      leave();
+    },
+  });
+  return newResponse(body, 200, {
+    "content-type": "text/event-stream; charset=utf-8",
+    ...securityHeaders,
+    "cache-control": "no-store, no-transform",
+    // nginx would hold messages back otherwise.
+    "x-accel-buffering": "no",
+  });
+}
+
+/** False if it was time for a sign of life first. */
+function arrival(watch: Watch, scheduler: Scheduler): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (came: boolean): void => {
+      cancelTimer();
+      resolve(came);
+    };
+    const cancelTimer = scheduler.after(HEARTBEAT_MS, () => settle(false));
+    watch.onArrival(() => settle(true));
+  });
+}
+
+function textOf(messages: readonly Message[]): string {
+  return messages
+    .map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+    .join("");
+}

@@ -1,0 +1,159 @@
+import type { HttpOptions } from "../authoring/policies.js";
+import type { InstancesContext } from "../instances/ports.js";
+import { ValidationError, WorkflowError } from "../model/errors.js";
+import { idMaker } from "../model/ids.js";
+import type { Logger } from "../model/logger.js";
+import { quote } from "../model/quote.js";
+import type { TickOptions, TickResult } from "../runner/options.js";
+import { emptyAnswer, errorAnswer, jsonAnswer } from "./answers.js";
+import { checkedAuthorize, denial } from "./authorize.js";
+import { parseBody, readBody } from "./body.js";
+import { contractWithin } from "./contract.js";
+import { checkKeys, idempotencyKey, refuseForms } from "./input.js";
+import { openApiOf } from "./openapi.js";
+import { operationsOf, type Call } from "./operations.js";
+import { Router, type Match, type Place } from "./router.js";
+import type { Watchers } from "./watchers.js";
+import {
+  isResponse,
+  newResponse,
+  parseUrl,
+  type ByteStream,
+  type WebRequest,
+  type WebResponse,
+  type WebUrl,
+} from "../model/web.js";
+
+export type HttpContext<Tx> = {
+  readonly instances: InstancesContext<Tx>;
+  readonly watchers: Watchers;
+  readonly logger: Logger;
+  tick(options: TickOptions): Promise<TickResult>;
+};
+
+const BASE_PATH = "/api";
+
+/** The HTTP API: one function from request to response. It never throws. */
+export function httpHandler<Tx>(
+  options: HttpOptions,
+  context: HttpContext<Tx>,
+): (request: WebRequest) => Promise<WebResponse> {
+  const { instances, logger, watchers } = context;
+  const { limits, runtime } = instances;
+  const basePath = checkedBasePath(options.basePath ?? BASE_PATH);
+  const authorize = checkedAuthorize(options.authorize, options.tick);
+  const contract = contractWithin(limits);
+  const router = new Router(contract, basePath);
+  const operations = operationsOf({
+    instances,
+    watchers,
+    newId: idMaker(runtime),
+    tick: options.tick?.enabled === true ? (bounds) => context.tick(bounds) : null,
+    openApi: openApiOf(contract, basePath),
+  });
+
+  async function answer(request: WebRequest): Promise<WebResponse> {
+    const url = urlOf(request);
+    const place = url === null ? null : router.find(url.pathname, request.method);
+    try {
+      return await pass(request, url, place);
+    } catch (error) {
+      return errorAnswer(error, place?.path ?? null, logger);
+    }
+  }
+
+  async function pass(
+    request: WebRequest,
+    url: WebUrl | null,
+    place: Place | null,
+  ): Promise<WebResponse> {
+    const body = once(() => readBody(request, limits, runtime.scheduler));
+    const match = place?.match ?? null;
+    const denied = await denial(
+      authorize,
+      match?.route.group ?? null,
+      {
+        method: request.method,
+        url: request.url,
+        route: place?.path ?? null,
+        params: match?.params ?? {},
+        headers: request.headers,
+        // A new value each time: what a policy does to it changes nothing here.
+        body: async () => parseBody(await body(), limits),
+      },
+      logger,
+    );
+    if (denied !== null) return denied;
+    if (url === null || place === null)
+      throw new WorkflowError("NOT_FOUND", "there is no such route");
+    if (match !== null) return respond(match, request, url, body);
+    const allow = { allow: place.allow.join(", ") };
+    if (request.method === "OPTIONS") return emptyAnswer(allow);
+    const { code, message, status } = new WorkflowError(
+      "METHOD_NOT_ALLOWED",
+      `this path takes ${allow.allow}`,
+    );
+    return jsonAnswer(status, { code, message }, allow);
+  }
+
+  async function respond(
+    { operation, route, params }: Match,
+    request: WebRequest,
+    url: WebUrl,
+    body: () => Promise<string>,
+  ): Promise<WebResponse> {
+    refuseForms(request);
+    const call: Call = {
+      params,
+      url,
+      headers: request.headers,
+      body: route.body === undefined ? {} : await bodyOf(route.body, body),
+      key: route.keyed === true ? idempotencyKey(request) : undefined,
+      signal: request.signal ?? undefined,
+    };
+    const perform: (given: Call) => object | Promise<object> = operations[operation];
+    const result = await perform(call);
+    return isResponse(result) ? result : jsonAnswer(200, result);
+  }
+
+  async function bodyOf(schema: NonNullable<Match["route"]["body"]>, body: () => Promise<string>) {
+    const given = parseBody(await body(), limits) ?? {};
+    checkKeys(schema, given, "the body");
+    return given as Call["body"];
+  }
+
+  return async (request) => {
+    const response = await answer(request);
+    return request.method === "HEAD" ? withoutBody(response) : response;
+  };
+}
+
+function urlOf({ url }: WebRequest): WebUrl | null {
+  try {
+    return parseUrl(url);
+  } catch {
+    return null;
+  }
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | null = null;
+  return () => (result ??= read());
+}
+
+function withoutBody(response: WebResponse): WebResponse {
+  if (response.body === null) return response;
+  (response.body as ByteStream)
+    .getReader()
+    .cancel()
+    .catch(() => {});
+  return newResponse(null, response.status, response.headers as never);
+}
+
+function checkedBasePath(given: string): string {
+  if (given === "" || given === "/") return "";
+  if (typeof given === "string" && /^(\/[^/?#\s]+)+$/.test(given)) return given;
+  throw new ValidationError(
+    `basePath must be a path such as "/api", without a slash at its end, got ${quote(given)}`,
+  );
+}

@@ -1,0 +1,69 @@
+import { invalidRequest, validObject } from "../instances/requests.js";
+import { quote } from "../model/quote.js";
+import type { Schema } from "./schema.js";
+import type { WebRequest, WebUrl } from "../model/web.js";
+
+/** One value of the query, or undefined; two are a mistake. */
+export function queryValue({ searchParams }: WebUrl, name: string): string | undefined {
+  const [value, ...more] = searchParams.getAll(name);
+  if (more.length > 0) throw invalidRequest(`${name} must be given once`);
+  return value;
+}
+
+/** A whole number of the query. What it may be is judged by who takes it; NaN pleases nobody. */
+export function queryNumber(url: WebUrl, name: string): number | undefined {
+  const value = queryValue(url, name);
+  if (value === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(value)) {
+    throw invalidRequest(`${name} must be a whole number, got ${quote(value)}`);
+  }
+  return Number(value);
+}
+
+/**
+ * Refuses keys that the schema does not have, which are misspelt as a rule. Types and limits are judged by who takes
+ * the values, with an error code for each.
+ */
+export function checkKeys(
+  { json, parts = [] }: Schema<unknown>,
+  given: unknown,
+  what: string,
+): void {
+  if (json.type === "array" && Array.isArray(given)) {
+    const [items] = parts;
+    if (items !== undefined) given.forEach((item, i) => checkKeys(items, item, `${what}[${i}]`));
+  }
+  if (json.type !== "object") return;
+  const object = validObject(what, given as object);
+  const known = Object.keys(json.properties ?? {});
+  const strange = Object.keys(object).find((key) => !known.includes(key));
+  if (strange !== undefined) {
+    throw invalidRequest(`${what} has no ${quote(strange)}; it may have ${known.join(", ")}`);
+  }
+  for (const [i, key] of known.entries()) {
+    const part = parts[i];
+    const value: unknown = (object as Record<string, unknown>)[key];
+    if (part !== undefined && value !== undefined) checkKeys(part, value, `${what}.${key}`);
+  }
+}
+
+const keyPattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
+export function idempotencyKey({ headers }: WebRequest): string | undefined {
+  const key = headers.get("idempotency-key");
+  if (key === null) return undefined;
+  if (keyPattern.test(key)) return key;
+  throw invalidRequest(
+    'Idempotency-Key must have 1 to 64 letters, digits, "_" and "-", such as a UUID',
+  );
+}
+
+/**
+ * A page of another site can make a browser send forms and plain text here, with the user's cookies, but no JSON
+ * without asking first. Browsers tell the origin of what they post; other programs are not asked for a type.
+ */
+export function refuseForms({ method, headers }: WebRequest): void {
+  if (method !== "POST" || headers.get("origin") === null) return;
+  if (/^application\/json\s*(;|$)/i.test(headers.get("content-type") ?? "")) return;
+  throw invalidRequest("from a browser, content-type must be application/json");
+}

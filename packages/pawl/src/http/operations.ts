@@ -1,0 +1,200 @@
+import type { WorkflowEntry } from "../authoring/entry.js";
+import { makeBinding } from "../instances/bindings.js";
+import { history } from "../instances/history.js";
+import { Instance } from "../instances/instance.js";
+import { knownWorkflow, list, type ListOptions } from "../instances/list.js";
+import type { InstancesContext, ParentRun } from "../instances/ports.js";
+import { invalidRequest } from "../instances/requests.js";
+import type { Signal } from "../model/abort.js";
+import { fromTagged } from "../model/codec.js";
+import { SerializationError, WorkflowError, type WorkflowErrorCode } from "../model/errors.js";
+import { validInstanceId } from "../model/names.js";
+import { quote } from "../model/quote.js";
+import type { TickOptions, TickResult } from "../runner/options.js";
+import type { Contract, Operation } from "./contract.js";
+import { eventStream } from "./event-stream.js";
+import { queryNumber, queryValue } from "./input.js";
+import type { TypeOf } from "./schema.js";
+import type { Watchers } from "./watchers.js";
+import type { WebHeaders, WebResponse, WebUrl } from "../model/web.js";
+import { wireHistory, wireList, wireStatus } from "./wire.js";
+
+export type OperationsContext<Tx> = {
+  readonly instances: InstancesContext<Tx>;
+  readonly newId: () => string;
+  readonly watchers: Watchers;
+  /** Null while the route is switched off. */
+  readonly tick: ((options: TickOptions) => Promise<TickResult>) | null;
+  readonly openApi: object;
+};
+
+/** A request that may pass. */
+export type Call = {
+  readonly params: Readonly<Record<string, string>>;
+  readonly url: WebUrl;
+  readonly headers: WebHeaders;
+  /** Has no keys besides those of the contract; the rest is unchecked. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly key: string | undefined;
+  readonly signal: Signal | undefined;
+};
+
+type AnswerOf<O extends Operation> = Contract[O] extends { readonly response: infer S }
+  ? TypeOf<S>
+  : WebResponse;
+
+type Operations = {
+  readonly [O in Operation]: (call: Call) => AnswerOf<O> | Promise<AnswerOf<O>>;
+};
+
+/** What each operation of the contract does. */
+export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
+  const { instances, newId, watchers, openApi } = context;
+  const { entries, limits } = instances;
+
+  function entryOf({ params }: Call): WorkflowEntry {
+    const name = params["workflowName"];
+    if (name === undefined) throw invalidRequest("the path is not percent-encoded as it should be");
+    knownWorkflow(instances, name);
+    return entries.get(name) as WorkflowEntry;
+  }
+
+  function targetOf(call: Call) {
+    const entry = entryOf(call);
+    const id = validInstanceId(call.params["instanceId"] ?? "%", limits);
+    return { entry, target: { workflow: entry.name, id } };
+  }
+
+  function instanceOf(call: Call): Instance<Tx> {
+    const { entry, target } = targetOf(call);
+    const { key } = call;
+    // An operation is known by its id: with the same one it happens once.
+    const makeId = key === undefined ? newId : () => `http:${key}`;
+    return new Instance({ context: instances, entry, parent: undefined, newId: makeId }, target.id);
+  }
+
+  /** As a step is the same in each of its attempts, so is a keyed request each time it is sent. */
+  function bindingOf(call: Call) {
+    const { key } = call;
+    const caller: ParentRun | undefined =
+      key === undefined
+        ? undefined
+        : {
+            barrier: () => Promise.resolve(),
+            nextOrigin: () => ({ origin: `http:${key}`, id: `k${key}` }),
+          };
+    return makeBinding({ context: instances, entry: entryOf(call), parent: caller, newId });
+  }
+
+  async function controlled(change: Promise<void>) {
+    await change;
+    return { ok: true } as const;
+  }
+
+  return {
+    listWorkflows: () => ({
+      workflows: Array.from(entries.values(), ({ name, binding }) => ({ name, binding })),
+    }),
+
+    async listInstances(call) {
+      const { name } = entryOf(call);
+      const options = {
+        status: queryValue(call.url, "status"),
+        order: queryValue(call.url, "order"),
+        pageSize: queryNumber(call.url, "pageSize"),
+        cursor: queryValue(call.url, "cursor"),
+      };
+      return wireList(await list(instances, name, options as ListOptions));
+    },
+
+    async createInstance(call) {
+      const binding = bindingOf(call);
+      const { id } = await binding.create(newInstance(call.body));
+      return { id, details: asCreated };
+    },
+
+    async createBatch(call) {
+      const binding = bindingOf(call);
+      const given = call.body["instances"];
+      const batch = Array.isArray(given) ? given.map(newInstance) : given;
+      const created = await binding.createBatch(batch as { id: string }[]);
+      return { instances: created.map(({ id }) => ({ id, details: asCreated })) };
+    },
+
+    async getInstance(call) {
+      const instance = instanceOf(call);
+      return { id: instance.id, details: wireStatus(await instance.status()) };
+    },
+
+    pauseInstance: (call) => controlled(instanceOf(call).pause()),
+    resumeInstance: (call) => controlled(instanceOf(call).resume()),
+    terminateInstance: (call) => controlled(instanceOf(call).terminate()),
+    restartInstance: (call) => controlled(instanceOf(call).restart()),
+
+    async sendEvent(call) {
+      const instance = instanceOf(call);
+      const { type, id, payload } = call.body;
+      await instance.sendEvent({
+        type: type as string,
+        ...(id === undefined ? {} : { id: id as string }),
+        payload: untagged(payload, "payload", "INVALID_EVENT_PAYLOAD"),
+      });
+      return { status: wireStatus(await instance.status()) };
+    },
+
+    async getHistory(call) {
+      const { target } = targetOf(call);
+      const options = {
+        runNumber: queryNumber(call.url, "runNumber"),
+        pageSize: queryNumber(call.url, "pageSize"),
+        cursor: queryValue(call.url, "cursor"),
+      };
+      return wireHistory(await history(instances, target.workflow, target.id, options));
+    },
+
+    async streamEvents(call) {
+      const { target } = targetOf(call);
+      const cursor = call.headers.get("last-event-id") ?? queryValue(call.url, "cursor");
+      const watch = await watchers.watch(target, cursor);
+      return eventStream(watch, instances.runtime.scheduler, call.signal);
+    },
+
+    async tick({ body }) {
+      if (context.tick === null) {
+        throw new WorkflowError("TICK_DISABLED", "ticks over HTTP are switched off (tick.enabled)");
+      }
+      return context.tick({
+        maxInstances: countIn(body, "maxInstances"),
+        maxSteps: countIn(body, "maxSteps"),
+      });
+    },
+
+    openApi: () => openApi,
+  };
+}
+
+const asCreated = { status: "queued" } as const;
+
+function newInstance(given: { readonly id?: unknown; readonly params?: unknown }) {
+  const { id, params } = given;
+  return {
+    id: id as string,
+    ...(params === undefined ? {} : { params: untagged(params, "params", "INVALID_PARAMS") }),
+  };
+}
+
+function untagged(json: unknown, what: string, code: WorkflowErrorCode): unknown {
+  try {
+    return fromTagged(json);
+  } catch (error) {
+    if (!(error instanceof SerializationError)) throw error;
+    throw new WorkflowError(code, `${what}: ${error.message}`, { cause: error });
+  }
+}
+
+function countIn(body: Call["body"], name: string): number | undefined {
+  const count = body[name];
+  if (count === undefined) return undefined;
+  if (Number.isSafeInteger(count) && (count as number) >= 1) return count as number;
+  throw invalidRequest(`${name} must be a whole number from 1, got ${quote(count)}`);
+}

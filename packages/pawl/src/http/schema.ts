@@ -1,0 +1,144 @@
+/**
+ * JSON Schema as data, with the type that it describes. The contract is written in it: the OpenAPI document has the
+ * schemas as they are, and the client their types.
+ */
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export type JsonSchema = {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly const?: string | boolean;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly default?: string | number;
+  readonly items?: JsonSchema;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
+  readonly oneOf?: readonly JsonSchema[];
+  readonly $ref?: string;
+};
+
+declare const type: unique symbol;
+
+export type Schema<T> = {
+  readonly json: JsonSchema;
+  /** Set for schemas that the OpenAPI document names and refers to. */
+  readonly name?: string;
+  readonly parts?: readonly Schema<unknown>[];
+  /** Never there: it only carries the type. */
+  readonly [type]?: T;
+};
+
+export type TypeOf<S> = S extends Schema<infer T> ? T : never;
+
+type Facts = Omit<JsonSchema, "type" | "enum" | "const" | "items" | "properties" | "required">;
+
+export function string(facts: Facts = {}): Schema<string> {
+  return { json: { type: "string", ...facts } };
+}
+
+export function integer(facts: Facts = {}): Schema<number> {
+  return { json: { type: "integer", ...facts } };
+}
+
+export function number(): Schema<number> {
+  return { json: { type: "number" } };
+}
+
+export function stringOrNumber(): Schema<string | number> {
+  return { json: { type: ["string", "number"] } };
+}
+
+export function boolean(): Schema<boolean> {
+  return { json: { type: "boolean" } };
+}
+
+export function anyObject(): Schema<object> {
+  return { json: { type: "object" } };
+}
+
+/** Any JSON; what JSON cannot hold is tagged. */
+export function value(description: string): Schema<Json> {
+  return { json: { description } };
+}
+
+export function literal<const T extends string | boolean>(only: T): Schema<T> {
+  return { json: { const: only } };
+}
+
+export function oneWordOf<const T extends string>(
+  words: readonly T[],
+  facts: Facts = {},
+): Schema<T> {
+  return { json: { type: "string", enum: words, ...facts } };
+}
+
+export function nullable<T>({ json }: Schema<T>): Schema<T | null> {
+  const { type: only } = json;
+  return { json: { ...json, ...(typeof only === "string" ? { type: [only, "null"] } : {}) } };
+}
+
+export function array<T>(items: Schema<T>, facts: Facts = {}): Schema<T[]> {
+  return { json: { type: "array", items: refer(items), ...facts }, parts: [items] };
+}
+
+export function either<A, B>(a: Schema<A>, b: Schema<B>): Schema<A | B> {
+  return { json: { oneOf: [refer(a), refer(b)] }, parts: [a, b] };
+}
+
+type Properties = Readonly<Record<string, Schema<unknown>>>;
+type ObjectOf<R extends Properties, O extends Properties> = {
+  readonly [Key in keyof R]: TypeOf<R[Key]>;
+} & { readonly [Key in keyof O]?: TypeOf<O[Key]> };
+
+/** Has no other properties than these. */
+export function object<const R extends Properties, const O extends Properties = {}>(
+  required: R,
+  optional?: O,
+): Schema<ObjectOf<R, O>> {
+  const all: Properties = { ...required, ...optional };
+  const keys = Object.keys(required);
+  return {
+    json: {
+      type: "object",
+      properties: Object.fromEntries(Object.entries(all).map(([key, of]) => [key, refer(of)])),
+      ...(keys.length === 0 ? {} : { required: keys }),
+      additionalProperties: false,
+    },
+    parts: Object.values(all),
+  };
+}
+
+/** The same schema under a name of its own. */
+export function named<T>(name: string, { json, parts = [] }: Schema<T>): Schema<T> {
+  return { json, name, parts };
+}
+
+export const refPrefix = "#/components/schemas/";
+
+export function refer({ json, name }: Schema<unknown>): JsonSchema {
+  return name === undefined ? json : { $ref: refPrefix + name };
+}
+
+/** All named schemas that these are made of. */
+export function namedSchemas(
+  schemas: readonly Schema<unknown>[],
+  found = new Map<string, JsonSchema>(),
+): Map<string, JsonSchema> {
+  for (const { name, json, parts = [] } of schemas) {
+    if (name !== undefined) {
+      if (found.has(name)) continue;
+      found.set(name, json);
+    }
+    namedSchemas(parts, found);
+  }
+  return found;
+}

@@ -1,0 +1,133 @@
+import { decodeError } from "../model/error-codec.js";
+import type { Codec } from "../model/codec.js";
+import { isInstanceStatusName, isTerminal, type InstanceStatusName } from "../model/status.js";
+import { dateOrNull } from "../instances/list.js";
+import { errorOf, waitOf } from "../instances/history.js";
+import { statusOf } from "../instances/status.js";
+import { decodeCursor, encodeCursor } from "../store/cursor.js";
+import type { RunRecord, StepRecord, Target } from "../store/records.js";
+import type { streamedStatus, streamedStep } from "./contract.js";
+import type { TypeOf } from "./schema.js";
+import { iso, tagged, wireStatus, wireWait } from "./wire.js";
+
+export type Message = {
+  /** Where to go on after it. */
+  readonly id: string;
+  readonly event: "status" | "step";
+  readonly data: TypeOf<typeof streamedStatus> | TypeOf<typeof streamedStep>;
+};
+
+/** What a reader of an instance has been told; it turns what the store shows into what is new. */
+export class Tracker {
+  readonly #about: string;
+  #runNumber = 0;
+  /** From where the store's history is read. All steps before it were told, settled. */
+  #page: string | undefined;
+  /** All steps up to this one were told, settled. */
+  #settledOrd = 0;
+  #status: InstanceStatusName | null = null;
+  /** How the steps after that one were told last. */
+  readonly #told = new Map<number, string>();
+
+  constructor({ workflow, id }: Target, cursor?: string) {
+    this.#about = JSON.stringify(["events-stream", workflow, id]);
+    if (cursor !== undefined) this.#goOnFrom(cursor);
+  }
+
+  #goOnFrom(cursor: string): void {
+    const shape = ["integer", "integer", "string", "string"] as const;
+    const [run, ord, status, page] = decodeCursor(cursor, this.#about, shape);
+    this.#runNumber = run as number;
+    this.#settledOrd = ord as number;
+    this.#status = isInstanceStatusName(status) ? status : null;
+    this.#page = page === "" ? undefined : (page as string);
+  }
+
+  get runNumber(): number {
+    return this.#runNumber;
+  }
+
+  get page(): string | undefined {
+    return this.#page;
+  }
+
+  /** Nothing more will come, unless the instance is restarted. */
+  get isOver(): boolean {
+    return this.#status !== null && isTerminal(this.#status);
+  }
+
+  /** A new run: all is new. */
+  enter(runNumber: number): void {
+    if (runNumber === this.#runNumber) return;
+    this.#runNumber = runNumber;
+    this.#page = undefined;
+    this.#settledOrd = 0;
+    this.#status = null;
+    this.#told.clear();
+  }
+
+  /** The steps of one page; `next` is the cursor of the following one. */
+  steps(steps: readonly StepRecord[], next: string | undefined): Message[] {
+    const messages: Message[] = [];
+    for (const step of steps.filter(({ ord }) => ord > this.#settledOrd)) {
+      const version = `${step.status} ${step.attempts} ${step.wakeAt}`;
+      if (this.#told.get(step.ord) === version) continue;
+      this.#told.set(step.ord, version);
+      const isNext = step.ord === this.#settledOrd + 1;
+      if (isNext && isSettled(step.status)) this.#settle();
+      messages.push({ id: this.#cursor(), event: "step", data: this.#stepData(step) });
+    }
+    const last = steps.at(-1)?.ord ?? 0;
+    if (next !== undefined && last <= this.#settledOrd) this.#page = next;
+    return messages;
+  }
+
+  /** A step may be written before one that was called earlier: only an unbroken row of settled ones is done with. */
+  #settle(): void {
+    for (;;) {
+      const version = this.#told.get(this.#settledOrd + 1);
+      if (version === undefined || !isSettled(version.split(" ")[0])) return;
+      this.#settledOrd += 1;
+      this.#told.delete(this.#settledOrd);
+    }
+  }
+
+  status(run: RunRecord, codec: Codec): Message[] {
+    if (run.runNumber !== this.#runNumber || run.status === this.#status) return [];
+    this.#status = run.status;
+    return [{ id: this.#cursor(), event: "status", data: this.#statusData(run, codec) }];
+  }
+
+  #cursor(): string {
+    const position = [this.#runNumber, this.#settledOrd, this.#status ?? "", this.#page ?? ""];
+    return encodeCursor(this.#about, position);
+  }
+
+  #statusData(run: RunRecord, codec: Codec): TypeOf<typeof streamedStatus> {
+    return {
+      runNumber: run.runNumber,
+      ...wireStatus(statusOf(run, codec)),
+      ...(run.error === null ? {} : { thrown: tagged(decodeError(run.error)) }),
+    };
+  }
+
+  #stepData(step: StepRecord): TypeOf<typeof streamedStep> {
+    return {
+      runNumber: this.#runNumber,
+      ord: step.ord,
+      name: step.name,
+      count: step.count,
+      type: step.type,
+      status: step.status,
+      startedAt: new Date(step.startedAt).toISOString(),
+      endedAt: iso(dateOrNull(step.endedAt)),
+      attempt: step.attempts,
+      ...errorOf(step),
+      ...(step.status === "waiting" ? { wait: wireWait(waitOf(step)) } : {}),
+    };
+  }
+}
+
+function isSettled(status: string | undefined): boolean {
+  return status === "completed" || status === "errored";
+}

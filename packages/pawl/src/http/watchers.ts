@@ -1,0 +1,286 @@
+import type { InstancesContext } from "../instances/ports.js";
+import { instanceNotFound } from "../instances/requests.js";
+import type { Cancel } from "../model/seams.js";
+import type { StepRecord, Target } from "../store/records.js";
+import type { HistoryPage, Store } from "../store/store.js";
+import { Tracker, type Message } from "./tracker.js";
+
+/** Steps that change faster than this are told together. */
+const SHORTEST_REST_MS = 20;
+/** Without a hint, because the instance runs elsewhere: the pauses grow while nothing changes. */
+const FIRST_POLL_MS = 100;
+const LONGEST_POLL_MS = 5_000;
+const SLOWER = 1.5;
+/** A look that takes long is made less often: it takes a tenth of the time. */
+const LOOK_SHARE = 10;
+const PAGE_SIZE = 50;
+/** A reader that is further behind is sent away; it may come back with the cursor of what it got. */
+const MAX_BACKLOG = 20_000;
+
+type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
+  readonly store: Pick<Store<never>, "get" | "history">;
+};
+
+/** All instances that somebody is looking at. Those who look at the same one share what is read. */
+export class Watchers {
+  readonly #context: Watched;
+  readonly #byTarget = new Map<string, Watcher>();
+  #isClosed = false;
+
+  constructor(context: Watched) {
+    this.#context = context;
+  }
+
+  /** Resolves when the first look is made: whoever asks for what is not there learns it now. */
+  async watch(target: Target, cursor?: string): Promise<Watch> {
+    const watch = new Watch(new Tracker(target, cursor));
+    if (this.#isClosed) {
+      watch.end();
+      return watch;
+    }
+    await this.#watcher(target).join(watch);
+    return watch;
+  }
+
+  #watcher(target: Target): Watcher {
+    const key = keyOf(target);
+    const running = this.#byTarget.get(key);
+    if (running !== undefined) return running;
+    const watcher = new Watcher(this.#context, target, () => this.#byTarget.delete(key));
+    this.#byTarget.set(key, watcher);
+    return watcher;
+  }
+
+  /** Something was written about these runs here. */
+  toldRuns(runs: readonly { readonly iid: string }[]): void {
+    if (this.#byTarget.size === 0) return;
+    const told = new Set(runs.map(({ iid }) => iid));
+    for (const watcher of this.#byTarget.values()) {
+      if (watcher.iid !== null && told.has(watcher.iid)) watcher.wake();
+    }
+  }
+
+  told(target: Target): void {
+    this.#byTarget.get(keyOf(target))?.wake();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const watcher of this.#byTarget.values()) watcher.close();
+  }
+}
+
+function keyOf({ workflow, id }: Target): string {
+  return `${id}\n${workflow}`;
+}
+
+/** One reader of one instance. */
+export class Watch {
+  readonly tracker: Tracker;
+  #messages: Message[] = [];
+  #isEnded = false;
+  #arrived: (() => void) | null = null;
+
+  constructor(tracker: Tracker) {
+    this.tracker = tracker;
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  add(messages: readonly Message[]): void {
+    if (messages.length === 0 || this.#isEnded) return;
+    this.#messages.push(...messages);
+    if (this.#messages.length > MAX_BACKLOG) this.#isEnded = true;
+    this.#arrived?.();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#arrived?.();
+  }
+
+  take(): Message[] {
+    return this.#messages.splice(0);
+  }
+
+  /** Calls back, once, when there is something to take, or the end. */
+  onArrival(callback: () => void): Cancel {
+    this.#arrived = callback;
+    if (this.#messages.length > 0 || this.#isEnded) callback();
+    return () => (this.#arrived = null);
+  }
+}
+
+type Joining = {
+  readonly watch: Watch;
+  readonly done: () => void;
+  readonly failed: (error: unknown) => void;
+};
+
+/** Looks at one instance for all its readers: on a hint, and now and then. */
+class Watcher {
+  iid: string | null = null;
+  readonly #context: Watched;
+  readonly #target: Target;
+  readonly #leave: () => void;
+  /** Where the common looks begin: all before it is settled, and known to every reader. */
+  #tail: Tracker;
+  readonly #watches = new Set<Watch>();
+  #joining: Joining[] = [];
+  #isHinted = false;
+  #stopRest: (() => void) | null = null;
+  #isRunning = false;
+
+  constructor(context: Watched, target: Target, leave: () => void) {
+    this.#context = context;
+    this.#target = target;
+    this.#leave = leave;
+    this.#tail = new Tracker(target);
+  }
+
+  join(watch: Watch): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#joining.push({ watch, done: resolve, failed: reject });
+      this.wake();
+      if (!this.#isRunning) void this.#run();
+    });
+  }
+
+  wake(): void {
+    this.#isHinted = true;
+    this.#stopRest?.();
+  }
+
+  close(): void {
+    for (const watch of this.#watches) watch.end();
+    this.wake();
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#context.runtime;
+    this.#isRunning = true;
+    let pollMs = FIRST_POLL_MS;
+    for (;;) {
+      const since = clock.now();
+      this.#isHinted = false;
+      const changed = await this.#look();
+      this.#forgetEnded();
+      if (this.#watches.size === 0 && this.#joining.length === 0) break;
+      pollMs = changed ? FIRST_POLL_MS : Math.min(pollMs * SLOWER, LONGEST_POLL_MS);
+      const tookMs = Math.max(0, clock.now() - since);
+      await this.#rest(Math.max(pollMs, tookMs * LOOK_SHARE));
+    }
+    this.#isRunning = false;
+    this.#leave();
+  }
+
+  #forgetEnded(): void {
+    for (const watch of this.#watches) if (watch.isEnded) this.#watches.delete(watch);
+  }
+
+  /** Hints come with every commit: a short rest lets them become one look. */
+  async #rest(ms: number): Promise<void> {
+    const { scheduler } = this.#context.runtime;
+    if (this.#joining.length > 0) return;
+    await new Promise<void>((resolve) => void scheduler.after(SHORTEST_REST_MS, resolve));
+    if (this.#isHinted || this.#joining.length > 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = scheduler.after(ms, resolve);
+      this.#stopRest = () => {
+        cancel();
+        resolve();
+      };
+    });
+    this.#stopRest = null;
+  }
+
+  /** Never throws. True if there was something new. */
+  async #look(): Promise<boolean> {
+    // One after the other: the second must not know less than the first, whose position may be the common one.
+    for (const each of this.#joining.splice(0)) await this.#catchUp(each);
+    if (this.#watches.size === 0) return false;
+    try {
+      return await this.#read(this.#tail, [...this.#watches]);
+    } catch (error) {
+      // The store is away, or the instance is gone. Its readers ask again, and are told which.
+      if (this.#isGone(error)) for (const watch of this.#watches) watch.end();
+      return false;
+    }
+  }
+
+  #isGone(error: unknown): boolean {
+    return (error as { code?: unknown } | null)?.code === "INSTANCE_NOT_FOUND";
+  }
+
+  /**
+   * A new reader reads for itself what the others know. It is one of them before the next common look: what it saw
+   * unsettled lies beyond their common position, or it would have seen it settled.
+   */
+  async #catchUp({ watch, done, failed }: Joining): Promise<void> {
+    try {
+      const record = await this.#context.store.get(this.#target);
+      if (record === null) throw instanceNotFound(this.#target);
+      this.iid = record.iid;
+      await this.#read(watch.tracker, [watch]);
+      if (!watch.isEnded) {
+        if (this.#watches.size === 0) this.#tail = watch.tracker;
+        this.#watches.add(watch);
+      }
+      done();
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** Reads on from where `from` stands, and tells the watches what is new to each. */
+  async #read(from: Tracker, watches: readonly Watch[]): Promise<boolean> {
+    const trackers = new Set([from, ...watches.map(({ tracker }) => tracker)]);
+    const first = await this.#enterRun(from, trackers);
+    let isNew = false;
+    const tell = (tracked: (tracker: Tracker) => Message[]): void => {
+      const news = new Map(Array.from(trackers, (tracker) => [tracker, tracked(tracker)]));
+      for (const watch of watches) {
+        const messages = news.get(watch.tracker) ?? [];
+        isNew ||= messages.length > 0;
+        watch.add(messages);
+      }
+    };
+    for (let page = first; ;) {
+      const { cursor } = page;
+      const steps = stepsOf(page);
+      tell((tracker) => tracker.steps(steps, cursor));
+      if (cursor === undefined) break;
+      page = await this.#page(from.runNumber, cursor);
+    }
+    // The status that was read first: the steps are no older, so that none is missing when the end is told.
+    const [run] = first.runs;
+    if (run !== undefined) tell((tracker) => tracker.status(run, this.#context.codec));
+    for (const watch of watches) if (watch.tracker.isOver) watch.end();
+    return isNew;
+  }
+
+  /** The first page to read, of the current run. */
+  async #enterRun(from: Tracker, trackers: ReadonlySet<Tracker>): Promise<HistoryPage> {
+    const page = await this.#page(from.runNumber === 0 ? undefined : from.runNumber, from.page);
+    const current = page.runs[0]?.runNumber ?? page.runNumber;
+    for (const tracker of trackers) tracker.enter(current);
+    return page.runNumber === current ? page : this.#page(current, undefined);
+  }
+
+  async #page(runNumber: number | undefined, cursor: string | undefined): Promise<HistoryPage> {
+    const page = await this.#context.store.history(this.#target, {
+      order: "oldest",
+      pageSize: PAGE_SIZE,
+      ...(runNumber === undefined ? {} : { runNumber }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    if (page === null) throw instanceNotFound(this.#target);
+    return page;
+  }
+}
+
+function stepsOf(page: HistoryPage): StepRecord[] {
+  return page.items.flatMap((item) => (item.kind === "step" ? [item.step] : []));
+}

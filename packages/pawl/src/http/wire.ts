@@ -1,0 +1,91 @@
+import type { InstanceStatus } from "../authoring/bindings.js";
+import type { History, HistoryEntry, HistoryRun, HistoryWait } from "../instances/history.js";
+import type { InstanceList, ListedInstance } from "../instances/list.js";
+import { jsonPlusCodec } from "../model/codec.js";
+import type { historyAnswer, instanceStatus, listAnswer } from "./contract.js";
+import type { Json, TypeOf } from "./schema.js";
+
+// Answers as the contract describes them: times as text, and users' values tagged where JSON cannot hold them.
+
+export function tagged(value: unknown): Json {
+  // Each value by itself: what wraps it must not count against the depth it may have.
+  return JSON.parse(jsonPlusCodec.encode(value, { what: "value", maxBytes: Infinity })) as Json;
+}
+
+export function wireStatus({ status, ...rest }: InstanceStatus): TypeOf<typeof instanceStatus> {
+  return { status, ...outcome(rest) };
+}
+
+function outcome(given: Omit<InstanceStatus, "status">) {
+  return {
+    ...(given.error === undefined ? {} : { error: given.error }),
+    ...("output" in given ? { output: tagged(given.output) } : {}),
+  };
+}
+
+export function wireList({ instances, ...page }: InstanceList): TypeOf<typeof listAnswer> {
+  return { instances: instances.map(listed), ...page };
+}
+
+function listed({ details, ...of }: ListedInstance) {
+  const { status, outputTruncated, ...rest } = details;
+  return {
+    id: of.id,
+    runNumber: of.runNumber,
+    createdAt: of.createdAt.toISOString(),
+    startedAt: iso(of.startedAt),
+    finishedAt: iso(of.finishedAt),
+    details: {
+      status,
+      ...outcome(rest),
+      ...(outputTruncated === undefined ? {} : { outputTruncated }),
+    },
+  };
+}
+
+export function wireHistory({ runs, entries, ...page }: History): TypeOf<typeof historyAnswer> {
+  return { ...page, runs: runs.map(runOf), entries: entries.map(entryOf) };
+}
+
+function runOf({ runNumber, status, startedAt, finishedAt, ...rest }: HistoryRun) {
+  return {
+    runNumber,
+    status,
+    ...outcome(rest),
+    startedAt: iso(startedAt),
+    finishedAt: iso(finishedAt),
+  };
+}
+
+function entryOf(entry: HistoryEntry) {
+  if (entry.kind === "event") {
+    const { payload: _, ...event } = entry;
+    return {
+      ...event,
+      ...("payload" in entry ? { payload: tagged(entry.payload) } : {}),
+      createdAt: entry.createdAt.toISOString(),
+      deliveredAt: iso(entry.deliveredAt),
+    };
+  }
+  const { result: _, wait, attempts, ...step } = entry;
+  return {
+    ...step,
+    startedAt: step.startedAt.toISOString(),
+    endedAt: iso(step.endedAt),
+    ...("result" in entry ? { result: tagged(entry.result) } : {}),
+    ...(wait === undefined ? {} : { wait: wireWait(wait) }),
+    attempts: attempts.map((attempt) => ({
+      ...attempt,
+      startedAt: attempt.startedAt.toISOString(),
+      endedAt: iso(attempt.endedAt),
+    })),
+  };
+}
+
+export function wireWait({ until, ...wait }: HistoryWait) {
+  return { ...wait, until: iso(until) };
+}
+
+export function iso(date: Date | null): string | null {
+  return date === null ? null : date.toISOString();
+}
