@@ -40,8 +40,8 @@ export async function aRunner(store) {
  * @param {number} limit
  * @returns {Promise<Claimed[]>}
  */
-export async function claim(store, runner, limit) {
-  const answer = await store.claim({ runner, lanes: [LANE], limit, reservedForNew: 0 });
+export async function claim(store, runner, limit, reservedForNew = 0) {
+  const answer = await store.claim({ runner, lanes: [LANE], limit, reservedForNew });
   if (answer.kind !== "ok") throw new Error("the runner is dead");
   return answer.claimed;
 }

@@ -201,6 +201,32 @@ describe("rule 2: a heartbeat touches one row, the runner's", () => {
   );
 });
 
+describe("rule 4: a low-water mark on due times", () => {
+  test.each(servers)("the store on %s: what becomes visible below it is found soon", (kind) =>
+    inScope(async (scope) => {
+      const { db, store, one } = await scene(scope, kind);
+      const runner = await aRunner(store);
+      const late = anInstance();
+      await create(store, late);
+      await one.query(`UPDATE ${db.table("ticket")} SET state = 'paused', due_at = NULL`);
+      // Looks that find nothing move the mark up to a second before now.
+      for (let looks = 0; looks < 20; looks++) expect(await claim(store, runner)).toEqual([]);
+      const anHourAgo = (await store.now()) - 3_600_000;
+      await one.query(
+        `UPDATE ${db.table("ticket")} SET state = 'queued', due_at = ${anHourAgo} WHERE tid = '${late.iid}'`,
+      );
+      const claimed = await until(async () => {
+        const runs = await claim(store, runner);
+        if (runs.length > 0) return runs;
+        // Someone who sleeps until the next due time wakes up for it.
+        expect(await dueIn(store, late)).not.toBeNull();
+        return null;
+      }, "claimed");
+      expect(claimed.map(({ iid }) => iid)).toEqual([late.iid]);
+    }),
+  );
+});
+
 describe.each(only("postgres"))(
   "rule 8: progress locks the ticket and does not write it",
   (kind) => {

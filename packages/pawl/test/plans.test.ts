@@ -14,6 +14,7 @@ import { postgresDriver, startupOptions } from "../src/sql/drivers/postgres.js";
 import { Sql } from "../src/sql/sql.js";
 import type { Statement } from "../src/sql/statement.js";
 import { sqlStore } from "../src/sql/store.js";
+import { everything } from "../src/sql/verbs/claim.js";
 import { sqlVerbs } from "../src/sql/verbs/index.js";
 import type { Store } from "../src/store/store.js";
 
@@ -31,10 +32,13 @@ function statementsOf(dialect: Dialect): Statement[] {
   const verbs = sqlVerbs(sql, () => "");
   // Its text depends on the number of lanes, so it is written when first needed.
   const lanes = ["a", "b"].map((handler) => ({ queue: "default", handler }));
-  const claim = verbs.claim.script({ runner: "r", lanes, limit: 10, reservedForNew: 1 }, new Map());
+  const claim = verbs.claim.script(
+    { runner: "r", lanes, limit: 10, reservedForNew: 1 },
+    everything,
+  );
   claim.next();
   claim.next([{ id: "r", dead: 0, now: 1 }]);
-  const nextDue = verbs.nextDue.script(lanes);
+  const nextDue = verbs.nextDue.script(lanes, everything);
   nextDue.next();
   nextDue.next([]);
   const all = sql.statements.filter(({ name }) => name !== null);

@@ -2,12 +2,12 @@ import { WorkflowError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
 import { NotMigratedError } from "../store/errors.js";
-import type { ClaimAnswer, ClaimRequest, Part, PartAnswer, Store } from "../store/store.js";
+import type { Part, PartAnswer, Store } from "../store/store.js";
+import { Claims } from "./claims.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver, Lane } from "./driver.js";
 import { migrateScript } from "./migrate.js";
 import { Raced, Sql, type Verb } from "./sql.js";
-import type { LowWater } from "./verbs/claim.js";
 import { sqlVerbs } from "./verbs/index.js";
 
 const FIRST_BACKOFF_MS = 10;
@@ -16,16 +16,6 @@ const MAX_BACKOFF_MS = 1_000;
 const MAX_TRIES = 13;
 /** Where each try is slow to fail, fewer of them. */
 const MAX_TRYING_MS = 20_000;
-/**
- * A claim that trusts its low-water mark is followed by one over everything this often, or less often by as many times
- * as long as that takes: 100,000 dead entries cost PostgreSQL a quarter of a second.
- */
-const FULL_CLAIM_EVERY_MS = 250;
-const FULL_CLAIM_REST = 10;
-const FULL_CLAIM_AT_LEAST_EVERY_MS = 5_000;
-
-const everything: LowWater = new Map();
-
 export type SqlStoreOptions<Tx> = {
   readonly dialect: Dialect;
   readonly driver: Driver<Tx>;
@@ -137,46 +127,13 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     return order.map(({ iid }) => answers.get(iid) as PartAnswer);
   }
 
-  /**
-   * Claimed tickets leave dead entries at the low end of the index, and an old snapshot (a backup) keeps
-   * them there: a claim then walks over all of them. So it starts at the oldest due time that the last one
-   * took, and looks at everything when that gives too little, and regularly.
-   */
-  let lowWater: LowWater = everything;
-  let lastFullClaim = 0;
-  let fullClaimsEveryMs = FULL_CLAIM_EVERY_MS;
-  async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    const from = lowWater;
-    const since = runtime.clock.now();
-    const first = await run("engine", verbs.claim, request, from);
-    if (first.answer.kind === "dead") return first.answer;
-    const { now: at, claimed } = first.answer;
-    const isFull = from.size === 0;
-    if (isFull) {
-      const took = Math.max(0, runtime.clock.now() - since);
-      lastFullClaim = at;
-      fullClaimsEveryMs = Math.min(
-        FULL_CLAIM_EVERY_MS + FULL_CLAIM_REST * took,
-        FULL_CLAIM_AT_LEAST_EVERY_MS,
-      );
-    }
-    const missing = request.limit - claimed.length;
-    // A clock that stepped back makes runs due below the marks.
-    const recent = at >= lastFullClaim && at < lastFullClaim + fullClaimsEveryMs;
-    const trusted = missing === 0 && recent;
-    lowWater =
-      trusted && dialect.keepsDeadEntries ? new Map([...from, ...first.lowWater]) : everything;
-    if (missing === 0 || isFull) return first.answer;
-
-    const rest = {
-      ...request,
-      limit: missing,
-      reservedForNew: Math.min(request.reservedForNew, missing),
-    };
-    const second = await run("engine", verbs.claim, rest, everything);
-    if (second.answer.kind === "dead") return second.answer;
-    return { kind: "ok", now: second.answer.now, claimed: [...claimed, ...second.answer.claimed] };
-  }
+  const claims = new Claims(
+    (verb, ...args) => run("engine", verb, ...args),
+    verbs,
+    runtime.clock,
+    // A test's clock may stand still; nothing becomes visible late by it.
+    dialect.keepsDeadEntries && options.clock === undefined,
+  );
 
   return {
     migrate: () =>
@@ -205,7 +162,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     declareDead: () => run("engine", verbs.declareDead),
     retire: (runner) => run("engine", verbs.retire, runner),
 
-    claim,
+    claim: (request) => claims.claim(request),
     adopt: async (runner, iids) =>
       iids.length === 0 ? [] : run("engine", verbs.adopt, runner, iids),
     reopen: async (runner, runs) =>
@@ -218,8 +175,10 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       return parts.length === 0 ? [] : commit(parts);
     },
     poll: async (runs) => (runs.length === 0 ? [] : run("engine", verbs.poll, runs)),
-    moveInbox: (limit) => run("engine", verbs.moveInbox, limit),
-    nextDueInMs: (lanes) => run("engine", verbs.nextDue, lanes),
+    // Asked before every claim, and hardly ever is there anything: no transaction for that.
+    moveInbox: async (limit) =>
+      (await run("engine", verbs.inboxHolds)) ? run("engine", verbs.moveInbox, limit) : 0,
+    nextDueInMs: (lanes) => claims.nextDueInMs(lanes),
     unknownLanes: (known) => run("engine", verbs.unknownLanes, known),
 
     get: (target) => run("request", verbs.get, target),

@@ -66,8 +66,6 @@ export class Play {
   readonly #turns: Turn[] = [];
   readonly #controls: Control[] = [];
   #made = 0;
-  /** A run may have become due in the past: a claim that trusts its low-water mark may put it off for a moment. */
-  #dueInThePast = false;
 
   /** Names of its own keep it apart from others in the same databases. */
   constructor(
@@ -204,7 +202,6 @@ export class Play {
         return;
       }
       case "advance":
-        if (operation.ms < 0) this.#dueInThePast = true;
         this.#clock.advance(operation.ms);
         this.#lockstep.note(`the clock moves by ${operation.ms} to ${this.#clock.now()}`);
         return;
@@ -385,25 +382,16 @@ export class Play {
     // Which of the dead runners' runs a small limit takes is not specified: let it take them all.
     const orphans = this.#model.orphansIn(wantedLanes);
     const enough = Math.max(wanted, orphans.length > 0 ? orphans.length + reservedForNew : 0);
-    // Neither is when a run is claimed that became due in the past: take all there is, in any order.
-    const inThePast = this.#dueInThePast;
-    const request = {
-      runner: runner.id,
-      lanes: inThePast ? this.#lanes : wantedLanes,
-      limit: inThePast ? ALL : enough,
-      reservedForNew,
-    };
+    const request = { runner: runner.id, lanes: wantedLanes, limit: enough, reservedForNew };
     const answer = await this.#ask("claim", request, (given) => {
       if (given.kind === "dead") return given;
       const { claimed } = given;
-      if (inThePast) return { ...given, claimed: claimed.toSorted(byIid) };
       const first = claimed.filter(({ takenOver }) => takenOver).toSorted(byIid);
       return { ...given, claimed: [...first, ...claimed.filter((run) => !first.includes(run))] };
     });
     this.#reached(`claim → ${answer.kind}`);
     if (answer.kind === "dead") return;
     if (orphans.includes("waitingForPause")) this.#reached("claim pauses a dead runner's run");
-    this.#dueInThePast = false;
     for (const claimed of answer.claimed) {
       this.#hold(claimed, claimed.eventCount);
       this.#reached(claimed.takenOver ? "takeover" : claimed.resuming ? "resumed" : "started");
@@ -580,7 +568,6 @@ export class Play {
     this.#clock.advance(24 * 3_600_000);
     await this.#declareDead();
     await this.#register(60_000);
-    this.#dueInThePast = true;
     await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
     for (const { workflow, id } of this.#targets) {
       const target = { workflow, id };
@@ -588,7 +575,6 @@ export class Play {
       // Its time shows when the run was last looked at.
       await this.#ask("sendEvent", target, { eventId: "last", type: "paid", payload: null });
     }
-    this.#dueInThePast = true;
     await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
     const runs = this.#turns.map(({ claimed: { iid, runNumber } }) => ({
       iid,
@@ -683,7 +669,6 @@ export class Play {
         return { kind: "watch", waitMask: waitMaskOf(next.types), wake: this.#wake(next.wake) };
       case "park": {
         const { types, wake, historyBytes } = next;
-        if (wake !== null && "at" in wake && wake.at < 0) this.#dueInThePast = true;
         return { kind: "park", waitMask: waitMaskOf(types), wake: this.#wake(wake), historyBytes };
       }
       default:

@@ -1,5 +1,5 @@
 import type { Claimed, ClaimAnswer, ClaimRequest, Lane } from "../../store/store.js";
-import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 
 /** In the order of their claim. The last two are also the ticket's class. */
@@ -7,17 +7,14 @@ export const ORPHANED = -1;
 export const RESUMING = 0;
 export const NEW = 1;
 
-/**
- * Where a claim starts looking, by lane and class: nothing there was due earlier when the last one looked.
- * The result's marks are the earliest due times among what was taken.
- */
-export type LowWater = ReadonlyMap<string, number>;
+/** A due time for each class: nothing was due before it when the last claim looked, as far as that could see. */
+export type LowWater = { readonly resuming: number; readonly fresh: number };
+export const everything: LowWater = { resuming: 0, fresh: 0 };
 type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
-export type Claim = Verb<[request: ClaimRequest, lowWater: LowWater], Result>;
+export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 
-function markOf({ queue, handler }: Lane, klass: number): string {
-  return JSON.stringify([queue, handler, klass]);
-}
+/** A ticket that is due now becomes visible with its transaction, as a rule within this time. */
+const STRAGGLER_MS = 1_000;
 
 /** What a claim sets. `seen_at` never goes back, whatever the clock does. */
 export const leased = (now: string): Record<string, string> => ({
@@ -58,19 +55,14 @@ function inOneStatement(sql: Sql): Claim {
     `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
        SELECT t.tid, t.due_at FROM ${ticket} AS t
        WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
-         AND t.due_at >= ${klass === NEW ? "lane.low_new" : "lane.low_resuming"} AND t.due_at <= clock.now
+         AND t.due_at >= ${klass === NEW ? ":low_fresh" : ":low_resuming"}::bigint AND t.due_at <= clock.now
        ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
   const claim = sql.prepare(
     "claim",
     `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
      clock AS MATERIALIZED (SELECT :now AS now),
      lane AS MATERIALIZED (
-       SELECT l.* FROM me, ${sql.rows("lanes", "l", {
-         queue: "key",
-         handler: "key",
-         low_resuming: "big",
-         low_new: "big",
-       })}),
+       SELECT l.* FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
      orphan AS MATERIALIZED (
        SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
          SELECT t.tid, t.pause_requested FROM ${ticket} AS t
@@ -109,15 +101,12 @@ function inOneStatement(sql: Sql): Claim {
   );
   return {
     transaction: false,
-    *script(request, lowWater): Script<Result> {
+    *script(request, from): Script<Result> {
       const rows = yield claim.with({
         runner: request.runner,
-        lanes: request.lanes.map((lane) => ({
-          queue: lane.queue,
-          handler: lane.handler,
-          low_resuming: lowWater.get(markOf(lane, RESUMING)) ?? 0,
-          low_new: lowWater.get(markOf(lane, NEW)) ?? 0,
-        })),
+        lanes: request.lanes.map(({ queue, handler }) => ({ queue, handler })),
+        low_resuming: from.resuming,
+        low_fresh: from.fresh,
         limit: request.limit,
         reserved: Math.min(request.reservedForNew, request.limit),
       });
@@ -127,9 +116,11 @@ function inOneStatement(sql: Sql): Claim {
       const taken = rows.filter((row) => row["tid"] !== null);
       return {
         answer: { kind: "ok", now, claimed: taken.map((row) => toClaimed(row, now)) },
-        lowWater: lowWaterOf(
-          taken.filter((row) => int(row, "precedence") !== ORPHANED),
-          "precedence",
+        lowWater: lowWaterAfter(
+          request,
+          from,
+          now,
+          taken.map((row) => ({ precedence: int(row, "precedence"), dueAt: int(row, "due_at") })),
         ),
       };
     },
@@ -187,7 +178,7 @@ function inSteps(sql: Sql): Claim {
 
   return {
     transaction: true,
-    *script(request, lowWater): Script<Result> {
+    *script(request, from): Script<Result> {
       const { runner, limit } = request;
       const known = yield runners.with({ runner });
       const me = known.find((row) => row["id"] === runner);
@@ -205,26 +196,28 @@ function inSteps(sql: Sql): Claim {
       if (stopped.length > 0) yield stop.with({ picked: stopped.map(tidOf) });
 
       const takenOver = mine.filter((row) => int(row, "pause_requested") === 0);
-      const resuming = yield* dueIn(request.lanes, RESUMING, now, lowWater, limit);
+      const resuming = yield* dueIn(request.lanes, RESUMING, now, from.resuming, limit);
       const old = [...takenOver, ...resuming];
       const reserved = Math.min(request.reservedForNew, limit);
       const fresh = yield* dueIn(
         request.lanes,
         NEW,
         now,
-        lowWater,
+        from.fresh,
         Math.max(limit - old.length, reserved),
       );
       const rows = pick(old, fresh, limit, reserved);
-      if (rows.length === 0)
-        return { answer: { kind: "ok", now, claimed: [] }, lowWater: new Map() };
+      const taken = rows.map((row) => ({
+        tid: text(row, "tid"),
+        precedence: row["owner"] === null ? int(row, "class") : ORPHANED,
+        dueAt: intOrNull(row, "due_at") ?? 0,
+      }));
+      const lowWater = lowWaterAfter(request, from, now, taken);
+      if (rows.length === 0) return { answer: { kind: "ok", now, claimed: [] }, lowWater };
 
       yield lease.with({ picked: rows.map(tidOf), runner, at: now });
       const claimed = yield read.with({
-        claimed: rows.map((row) => ({
-          tid: text(row, "tid"),
-          precedence: row["owner"] === null ? int(row, "class") : ORPHANED,
-        })),
+        claimed: taken.map(({ tid, precedence }) => ({ tid, precedence })),
       });
       const order = new Map(rows.map((row, position) => [text(row, "tid"), position]));
       return {
@@ -235,10 +228,7 @@ function inSteps(sql: Sql): Claim {
             .map((row) => toClaimed(row, now))
             .toSorted((a, b) => (order.get(a.iid) ?? 0) - (order.get(b.iid) ?? 0)),
         },
-        lowWater: lowWaterOf(
-          rows.filter((row) => row["owner"] === null),
-          "class",
-        ),
+        lowWater,
       };
     },
   };
@@ -261,7 +251,7 @@ function dueByLanes(sql: Sql, wanted: string) {
       (_, n) =>
         `SELECT * FROM (SELECT ${wanted} FROM ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_due")}
          WHERE t.queue = :queue${n} AND t.handler = :handler${n} AND t.class = :class
-           AND t.due_at >= :low${n} AND t.due_at <= :at
+           AND t.due_at >= :low AND t.due_at <= :at
          ORDER BY t.due_at, t.tid LIMIT :limit ${sql.dialect.lockSkipping}) AS lane${n}`,
     );
     const statement = sql.prepare(
@@ -275,7 +265,7 @@ function dueByLanes(sql: Sql, wanted: string) {
     lanes: readonly Lane[],
     klass: number,
     at: number,
-    lowWater: LowWater,
+    low: number,
     limit: number,
   ): Script<Row[]> {
     if (lanes.length === 0 || limit <= 0) return [];
@@ -284,26 +274,38 @@ function dueByLanes(sql: Sql, wanted: string) {
         lanes.flatMap((lane, n) => [
           [`queue${n}`, lane.queue],
           [`handler${n}`, lane.handler],
-          [`low${n}`, lowWater.get(markOf(lane, klass)) ?? 0],
         ]),
       ),
       class: klass,
+      low,
       at,
       limit,
     });
   };
 }
 
-const dead: Result = { answer: { kind: "dead" }, lowWater: new Map() };
+const dead: Result = { answer: { kind: "dead" }, lowWater: everything };
 
-function lowWaterOf(rows: readonly Row[], classColumn: string): LowWater {
-  const marks = new Map<string, number>();
-  for (const row of rows) {
-    const lane = { queue: text(row, "queue"), handler: text(row, "handler") };
-    const mark = markOf(lane, int(row, classColumn));
-    marks.set(mark, Math.min(marks.get(mark) ?? Infinity, int(row, "due_at")));
-  }
-  return marks;
+type Taken = { readonly precedence: number; readonly dueAt: number };
+
+/** Each class is taken in order of due times, over all lanes. */
+function lowWaterAfter(
+  { limit, reservedForNew }: ClaimRequest,
+  from: LowWater,
+  now: number,
+  taken: readonly Taken[],
+): LowWater {
+  const old = taken.filter(({ precedence }) => precedence !== NEW);
+  if (old.some(({ precedence }) => precedence === ORPHANED)) return from;
+  const after = (klass: Taken[]): number =>
+    taken.length < limit || klass.length === 0
+      ? now - STRAGGLER_MS
+      : klass.reduce((low, { dueAt }) => Math.min(low, dueAt), Infinity);
+  const lookedForNew = reservedForNew > 0 || old.length < limit;
+  return {
+    resuming: after(old),
+    fresh: lookedForNew ? after(taken.filter(({ precedence }) => precedence === NEW)) : from.fresh,
+  };
 }
 
 function tidOf(row: Row): { tid: string } {

@@ -165,6 +165,18 @@ export function postEventVerb(sql: Sql): PostEvent {
   };
 }
 
+export type InboxHolds = Verb<[], boolean>;
+
+export function inboxHoldsVerb(sql: Sql): InboxHolds {
+  const look = sql.prepare("inbox.look", `SELECT id FROM ${sql.table("inbox")} LIMIT 1`);
+  return {
+    transaction: false,
+    *script(): Script<boolean> {
+      return (yield look.with()).length > 0;
+    },
+  };
+}
+
 export type MoveInbox = Verb<[limit: number], number>;
 
 /**

@@ -4,7 +4,7 @@ import { commitVerb } from "./commit/index.js";
 import { controlVerb } from "./control.js";
 import { createVerb, createWithinVerb } from "./create.js";
 import { eventReader } from "./event-rows.js";
-import { moveInboxVerb, postEventVerb, sendEventVerb } from "./events.js";
+import { inboxHoldsVerb, moveInboxVerb, postEventVerb, sendEventVerb } from "./events.js";
 import { historyVerb } from "./history.js";
 import { getVerb, listVerb } from "./list.js";
 import { adoptVerb, loadVerb } from "./load.js";
@@ -24,6 +24,7 @@ export function sqlVerbs(sql: Sql, newInboxId: () => string) {
     createWithin: createWithinVerb(sql),
     sendEvent: sendEventVerb(sql),
     postEvent: postEventVerb(sql),
+    inboxHolds: inboxHoldsVerb(sql),
     moveInbox: moveInboxVerb(sql),
     control: controlVerb(sql),
     ...runnerVerbs(sql),

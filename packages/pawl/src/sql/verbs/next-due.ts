@@ -1,20 +1,21 @@
 import type { Lane } from "../../store/store.js";
 import { int, intOrNull, type Sql, type Verb } from "../sql.js";
 import type { Call, Script, Statement } from "../statement.js";
-import { NEW, RESUMING } from "./claim.js";
+import { NEW, RESUMING, type LowWater } from "./claim.js";
+import { inboxHoldsVerb } from "./events.js";
 
-export type NextDue = Verb<[lanes: readonly Lane[]], number | null>;
+export type NextDue = Verb<[lanes: readonly Lane[], from: LowWater], number | null>;
 
 /** Work that needs no waiting (an inbox to move, a dead runner's tickets) answers 0. */
 export function nextDueVerb(sql: Sql): NextDue {
-  const inbox = sql.prepare("next.inbox", `SELECT id FROM ${sql.table("inbox")} LIMIT 1`);
+  const inboxHolds = inboxHoldsVerb(sql);
   const reading = sql.dialect.name === "mysql" ? byConstants(sql) : byRows(sql);
   return {
     transaction: false,
-    *script(lanes): Script<number | null> {
-      if ((yield inbox.with()).length > 0) return 0;
+    *script(lanes, from): Script<number | null> {
+      if (yield* inboxHolds.script()) return 0;
       if (lanes.length === 0) return null;
-      const rows = yield reading(lanes);
+      const rows = yield reading(lanes, { low_resuming: from.resuming, low_fresh: from.fresh });
       const waits = rows.flatMap((row) => {
         if (int(row, "orphaned") === 1) return [0];
         const due = [intOrNull(row, "resuming"), intOrNull(row, "fresh")].filter(
@@ -27,14 +28,16 @@ export function nextDueVerb(sql: Sql): NextDue {
   };
 }
 
-type Reading = (lanes: readonly Lane[]) => Call;
+type Lows = { readonly low_resuming: number; readonly low_fresh: number };
+type Reading = (lanes: readonly Lane[], lows: Lows) => Call;
 
 function byRows(sql: Sql): Reading {
   const read = sql.prepare(
     "next.due",
     `${selectLane(sql, "l.queue", "l.handler")} FROM ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}`,
   );
-  return (lanes) => read.with({ lanes: lanes.map(({ queue, handler }) => ({ queue, handler })) });
+  return (lanes, lows) =>
+    read.with({ lanes: lanes.map(({ queue, handler }) => ({ queue, handler })), ...lows });
 }
 
 /**
@@ -53,28 +56,35 @@ function byConstants(sql: Sql): Reading {
     byCount.set(lanes, statement);
     return statement;
   };
-  return (lanes) =>
-    statementFor(lanes.length).with(
-      Object.fromEntries(
+  return (lanes, lows) =>
+    statementFor(lanes.length).with({
+      ...Object.fromEntries(
         lanes.flatMap(({ queue, handler }, n) => [
           [`queue${n}`, queue],
           [`handler${n}`, handler],
         ]),
       ),
-    );
+      ...lows,
+    });
 }
 
 function selectLane(sql: Sql, queue: string, handler: string): string {
-  return `SELECT ${firstDue(sql, queue, handler, RESUMING)} AS resuming,
-    ${firstDue(sql, queue, handler, NEW)} AS fresh, :now AS now,
+  return `SELECT ${firstDue(sql, queue, handler, RESUMING, ":low_resuming")} AS resuming,
+    ${firstDue(sql, queue, handler, NEW, ":low_fresh")} AS fresh, :now AS now,
     CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_owner")}
         ON t.owner = r.id
       WHERE r.dead = 1 AND t.queue = ${queue} AND t.handler = ${handler}) THEN 1 ELSE 0 END AS orphaned`;
 }
 
-/** An expression: the earliest due time of a lane's tickets of a class, if any. */
-export function firstDue(sql: Sql, queue: string, handler: string, klass: number): string {
+/** An expression: the earliest due time, from `low` on, of a lane's tickets of a class, if any. */
+export function firstDue(
+  sql: Sql,
+  queue: string,
+  handler: string,
+  klass: number,
+  low: string,
+): string {
   return `(SELECT t.due_at FROM ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_due")}
-    WHERE t.queue = ${queue} AND t.handler = ${handler} AND t.class = ${klass} AND t.due_at IS NOT NULL
+    WHERE t.queue = ${queue} AND t.handler = ${handler} AND t.class = ${klass} AND t.due_at >= ${low}
     ORDER BY t.due_at LIMIT 1)`;
 }

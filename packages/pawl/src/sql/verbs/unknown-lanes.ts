@@ -21,7 +21,7 @@ export function unknownLanesVerb(sql: Sql): UnknownLanes {
     `SELECT t.handler FROM ${ticket} AS t ${through}
      WHERE t.queue = :queue AND t.handler > :after ${claimable} ORDER BY t.handler LIMIT 1`,
   );
-  const first = (klass: number): string => firstDue(sql, ":queue", ":handler", klass);
+  const first = (klass: number): string => firstDue(sql, ":queue", ":handler", klass, "0");
   const due = sql.prepare(
     "unknown.due",
     `SELECT ${first(RESUMING)} AS resuming, ${first(NEW)} AS fresh, :now AS now`,
