@@ -87,9 +87,9 @@ export class Dispatcher {
       if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
       if (count < room) break;
     }
-    const dueInMs = this.#isStopped ? null : await this.#runner.nextWakeInMs();
+    if (this.#isStopped) return 0;
+    const dueInMs = await this.#runner.nextLookInMs();
     this.#fruitless = found === 0 && dueInMs === 0 ? this.#fruitless + 1 : 0;
-    if (dueInMs === null) return this.#pollMs;
     const leastMs = this.#fruitless === 0 ? 0 : FRUITLESS_MS * 2 ** (this.#fruitless - 1);
     return Math.min(Math.max(dueInMs, leastMs), this.#pollMs);
   }

@@ -1,4 +1,12 @@
+export { drainOnSignals, type DrainOptions } from "./drain-on-signals.js";
 export { openSqlite, type OpenSqliteOptions } from "./open-sqlite.js";
+export {
+  serve,
+  type CloseOptions,
+  type RunningServer,
+  type Served,
+  type ServeOptions,
+} from "./serve.js";
 export {
   startRunner,
   type RunningRunner,

@@ -180,7 +180,7 @@ describe("startRunner", () => {
   test("due, and not to be had: it asks less and less often", async () => {
     const { pawl, calls, start } = open(wait, { poll: { minMs: 1_000, maxMs: 1_000 } });
     await pawl.migrate();
-    pawl.runner.nextWakeInMs = async () => (calls.push("nextDueInMs"), 0);
+    pawl.runner.nextLookInMs = async () => (calls.push("nextDueInMs"), 0);
     const runner = start();
     await until(() => calls.includes("nextDueInMs"));
     await pause(600);
@@ -307,5 +307,9 @@ describe("startRunner", () => {
     expect(start).toThrow("concurrency must be a whole number from 1");
     const { start: other } = open(wait, { poll: { minMs: 100, maxMs: 50 } });
     expect(other).toThrow("poll must have 1 <= minMs <= maxMs");
+    for (const leaseMs of [0, 999, 1_000.5, 3_600_001, Number.NaN, Infinity]) {
+      const { start: third } = open(wait, { leaseMs });
+      expect(third).toThrow("leaseMs must be a whole number from 1000 to 3600000");
+    }
   });
 });

@@ -6,6 +6,13 @@ export type StartRunnerOptions = {
   readonly concurrency?: number | undefined;
   /** How often to look without a reason, as a safety net: default every 500 ms to 30 s, as there is work or not. */
   readonly poll?: Partial<PollBounds> | undefined;
+  /**
+   * How long after its last sign of life this process counts as dead, and others take its runs over; default 30
+   * seconds. It gives one three times as often.
+   */
+  readonly leaseMs?: number | undefined;
+  /** Whether other processes' hints wake it at once, on a database that carries them (PostgreSQL); default true. */
+  readonly listen?: boolean | undefined;
 };
 
 export type StopOptions = {
@@ -21,6 +28,7 @@ export interface RunningRunner {
 const CONCURRENCY = 100;
 const POLL: PollBounds = { minMs: 500, maxMs: 30_000 };
 const DRAIN_MS = 10_000;
+const LEASE = { ms: 30_000, minMs: 1_000, maxMs: 3_600_000 };
 
 /** Runs workflows in this process until it is stopped. */
 export function startRunner(
@@ -28,6 +36,7 @@ export function startRunner(
   options: StartRunnerOptions = {},
 ): RunningRunner {
   const concurrency = options.concurrency ?? CONCURRENCY;
+  const { leaseMs = LEASE.ms, listen = true } = options;
   const poll = {
     minMs: options.poll?.minMs ?? POLL.minMs,
     maxMs: options.poll?.maxMs ?? POLL.maxMs,
@@ -36,9 +45,17 @@ export function startRunner(
     Number.isInteger(concurrency) && concurrency >= 1,
     "concurrency must be a whole number from 1",
   );
-  check(poll.minMs >= 1 && poll.maxMs >= poll.minMs, "poll must have 1 <= minMs <= maxMs");
+  check(
+    Number.isInteger(leaseMs) && leaseMs >= LEASE.minMs && leaseMs <= LEASE.maxMs,
+    `leaseMs must be a whole number from ${LEASE.minMs} to ${LEASE.maxMs}`,
+  );
+  check(typeof listen === "boolean", "listen must be true or false");
+  check(
+    poll.minMs >= 1 && poll.maxMs >= poll.minMs && poll.maxMs < Infinity,
+    "poll must have 1 <= minMs <= maxMs",
+  );
   const dispatcher = new Dispatcher(runner, poll);
-  runner.serve((inMs) => dispatcher.wake(inMs), { concurrency });
+  runner.serve((inMs) => dispatcher.wake(inMs), { concurrency, leaseMs, listen });
   const over = dispatcher.run();
   let stopping: Promise<void> | null = null;
   return {

@@ -1,9 +1,9 @@
 // The examples of docs/operating.md: each region is quoted there word for word, which a test checks.
 import { readdirSync, readFileSync } from "node:fs";
-import { openSqlite, startRunner } from "@pawl/dispatcher-node";
+import { drainOnSignals, openSqlite, startRunner } from "@pawl/dispatcher-node";
 import { createWorkflows, defineWorkflow } from "pawl";
 import { sqliteStore } from "pawl/sqlite";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { examplesIn, regionsOf } from "./quoted.js";
 
 const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
@@ -11,28 +11,23 @@ const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hel
 test("a process that runs workflows until it is told to stop", async () => {
   const handle = openSqlite(":memory:");
   const store = sqliteStore(handle);
-  const listeners = process.listeners("SIGTERM");
-  const once = vi.spyOn(process, "once");
+  const before = process.listeners("SIGTERM");
   // #region process
   const pawl = createWorkflows({ workflows, store, logger: console });
   await pawl.migrate();
   const runner = startRunner(pawl, { concurrency: 50 });
-
-  async function shutDown() {
-    await runner.stop({ timeoutMs: 20_000 });
-    await pawl.close(); // ends the store's own connections; then close your pool or handle
-  }
-  process.once("SIGTERM", () => void shutDown());
+  drainOnSignals([runner], { timeoutMs: 20_000 });
   // #endregion
-  expect(once.mock.calls.map(([signal]) => signal)).toEqual(["SIGTERM"]);
-  once.mockRestore();
-  for (const each of process.listeners("SIGTERM")) {
-    if (!listeners.includes(each)) process.removeListener("SIGTERM", each);
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    const added = process.listeners(signal).filter((each) => !before.includes(each));
+    expect(added.length).toBe(1);
+    for (const each of added) process.off(signal, each);
   }
   expect(await (await pawl.workflows.HELLO.create()).result({ timeout: "20 seconds" })).toBe(
     "hello",
   );
-  await shutDown();
+  await runner.stop();
+  await pawl.close();
   handle.close();
 });
 
@@ -69,7 +64,7 @@ test("the page explains every event that is logged, and no others", () => {
       .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
       .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
       .flatMap((text) => [
-        ...text.matchAll(/(?:ogger\.(?:debug|info|warn|error)|#diverged)\(\s*["`]([\w.]+)["`]/g),
+        ...text.matchAll(/(?:ogger\??\.(?:debug|info|warn|error)|#diverged)\(\s*["`]([\w.]+)["`]/g),
       ])
       .map(([, event]) => event),
   );

@@ -58,6 +58,8 @@ export function assemble<const R extends Registry, Tx>(
     wake: () => runner.wake(),
     poke: (owner, target) => runner.poke(owner, target),
     finished: (target, ms, signal) => runner.finished(target, ms, signal),
+    askOthers: (target) => runner.askOthers(target),
+    tellEnd: (target) => runner.tellEnd(target),
   };
   const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints };
   const workflows = makeBindings(instances) as Bindings<R, Tx>;
@@ -70,6 +72,7 @@ export function assemble<const R extends Registry, Tx>(
     onDivergence: options.onDivergence ?? "continue",
     logger,
     env: envOf(options.env, workflows),
+    databaseNow: () => runner.databaseNow,
     bindingsFor: (children) => makeBindings(instances, children),
     timing,
     overrides: overrides ?? null,

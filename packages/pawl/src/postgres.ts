@@ -2,6 +2,7 @@ import type { Clock } from "./model/seams.js";
 import { webRuntime } from "./runtime.js";
 import { postgresDialect } from "./sql/dialects/postgres.js";
 import { postgresDriver, type PgPool, type PgTransaction } from "./sql/drivers/postgres.js";
+import { PgHints } from "./sql/drivers/postgres-hints.js";
 import { checkedIdentifier } from "./sql/identifiers.js";
 import { sqlStore } from "./sql/store.js";
 import type { Store } from "./store/store.js";
@@ -22,7 +23,8 @@ export function postgresStore(
   pool: PgPool,
   options: PostgresStoreOptions = {},
 ): Store<PgTransaction> {
-  const dialect = postgresDialect(checkedIdentifier("schema", options.schema ?? "pawl"));
+  const schema = checkedIdentifier("schema", options.schema ?? "pawl");
+  const dialect = postgresDialect(schema);
   return sqlStore({
     dialect,
     driver: postgresDriver(
@@ -31,6 +33,7 @@ export function postgresStore(
       (error) => dialect.classify(error) === "disconnected",
       webRuntime.clock,
     ),
+    hints: new PgHints(pool, schema, webRuntime),
     runtime: webRuntime,
     clock: options.clock,
   });

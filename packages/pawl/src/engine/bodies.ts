@@ -121,7 +121,7 @@ export class Bodies {
   #failed(attempt: Attempt, error: unknown): void {
     const { step, number, body } = attempt;
     const { runtime, overrides } = this.#context;
-    const world = { random: runtime.random, nowMs: runtime.clock.now() };
+    const world = { random: runtime.random, now: this.#context.databaseNow() };
     let delayMs = retryDelayMs(error, number, body.policy, world);
     if (delayMs !== null && overrides?.skipsRetryDelay(step.name) === true) delayMs = 0;
     const text = encodeError(error);

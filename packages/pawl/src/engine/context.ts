@@ -19,6 +19,8 @@ export type EngineContext = {
   readonly onDivergence: OnDivergence;
   readonly logger: Logger;
   readonly env: unknown;
+  /** About what the database's clock shows. */
+  databaseNow(): DbTime;
   /** The bindings for a run's code. */
   bindingsFor(children: Children): unknown;
   readonly timing: EngineTiming;

@@ -9,7 +9,7 @@ function delays(retries: object, chance: number): (number | null)[] {
   const policy = policyMaker(undefined, YEAR_MS)("s", { retries: retries as never });
   const random = { next: () => chance, bytes: () => {} };
   return Array.from({ length: 11 }, (_, n) =>
-    retryDelayMs(new Error("no"), n + 1, policy, { random, nowMs: 0 }),
+    retryDelayMs(new Error("no"), n + 1, policy, { random, now: 0 }),
   );
 }
 

@@ -1,5 +1,6 @@
 import { isNonRetryable, WorkflowError } from "../model/errors.js";
 import type { Random } from "../model/seams.js";
+import type { DbTime } from "../store/records.js";
 import type { Jitter, StepPolicy } from "./step-config.js";
 
 /** In how many ms to try again; null if the error is final. */
@@ -7,11 +8,11 @@ export function retryDelayMs(
   error: unknown,
   attempt: number,
   policy: StepPolicy,
-  world: { readonly random: Random; readonly nowMs: number },
+  world: { readonly random: Random; readonly now: DbTime },
 ): number | null {
   if (attempt >= policy.maxAttempts || isNonRetryable(error)) return null;
   if (!mayRetry(error, policy)) return null;
-  const asked = retryAfterMs(error, world.nowMs);
+  const asked = retryAfterMs(error, world.now);
   if (asked !== null) return Math.min(asked, policy.maxDelayMs);
   const delayMs = backoffMs(policy, attempt);
   return Math.min(delayMs + jitterMs(policy.jitter, delayMs, world.random), policy.maxDelayMs);
@@ -59,11 +60,11 @@ function httpStatus(error: unknown): number | null {
   return typeof status === "number" && Number.isInteger(status) ? status : null;
 }
 
-/** Seconds, or the moment itself, as in the HTTP header. */
-function retryAfterMs(error: unknown, nowMs: number): number | null {
+/** Seconds, or the moment itself, as in the HTTP header: a moment by the database's clock, as far as that is known. */
+function retryAfterMs(error: unknown, now: DbTime): number | null {
   const given = read(error, "retryAfter");
   if (given instanceof Date) {
-    const inMs = given.getTime() - nowMs;
+    const inMs = given.getTime() - now;
     return Number.isNaN(inMs) ? null : Math.max(0, inMs);
   }
   return typeof given === "number" && given >= 0 && Number.isFinite(given)

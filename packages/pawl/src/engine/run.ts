@@ -199,8 +199,9 @@ export class Run {
     this.#schedulePass();
   }
 
-  /** When the first of its waits ends, as far as that is registered; now, if it has something to start. */
+  /** When its hold or the first of its waits ends, as far as that is registered; now, if it can start something. */
   get wakeAt(): DbTime | null {
+    if (this.#heldUntilMs !== null) return this.#frontier.waits.now + this.#heldUntilMs;
     return this.#frontier.wakeAt;
   }
 

@@ -56,8 +56,9 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
   }
 
   async terminate(): Promise<void> {
-    const { store } = await this.#ready();
+    const { store, hints } = await this.#ready();
     this.#follow(await store.terminate(this.#target, this.#scope.newId()));
+    hints.tellEnd(this.#target);
   }
 
   async restart(): Promise<void> {

@@ -25,8 +25,12 @@ export interface RunnerHints {
   wake(): void;
   /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
   poke(owner: string, target: Target): void;
-  /** Resolves when that run may have finished here, at the latest after `ms` or when the signal fires. */
+  /** Resolves when that run may have finished, at the latest after `ms` or when the signal fires. */
   finished(target: Target, ms: number, signal?: Signal): Promise<void>;
+  /** Asks other processes to tell when that run ends, so that `finished` hears of it; false if it would not. */
+  askOthers(target: Target): boolean;
+  /** A caller ended that run. */
+  tellEnd(target: Target): void;
 }
 
 /** Every reserved place is either started or released. */

@@ -36,6 +36,7 @@ test("throws the instance's error, as the class it was", async () => {
 
 test("throws for a terminated instance, and for one that is gone", async () => {
   await instance.terminate();
+  expect(world.hints.ends).toEqual([target]);
   await expect(instance.result()).rejects.toBeInstanceOf(InstanceTerminatedError);
   world.handle.exec("DELETE FROM pawl_instance");
   await expect(instance.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
@@ -47,6 +48,15 @@ test("waits longer and longer, until the run has ended", async () => {
   };
   expect(await instance.result()).toBe(1);
   expect(world.hints.waits).toEqual([25, 50, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
+});
+
+test("looks seldom where other processes tell of ends", async () => {
+  world.hints.areOthersHeard = true;
+  world.hints.meanwhile = async () => {
+    if (world.hints.waits.length === 8) await complete("1");
+  };
+  expect(await instance.result()).toBe(1);
+  expect(world.hints.waits).toEqual([25, 50, 100, 1_000, 2_000, 4_000, 8_000, 10_000]);
 });
 
 test("after a restart, waits for the current run", async () => {

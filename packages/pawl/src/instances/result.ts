@@ -11,6 +11,8 @@ import { decodeStored } from "./values.js";
 
 const FIRST_WAIT_MS = 25;
 const LONGEST_WAIT_MS = 2_000;
+/** Who will be told looks now and then all the same: hints get lost. The first looks see what ended before it had asked. */
+const WHEN_TOLD = { soonMs: 100, firstMs: 1_000, longestMs: 10_000 };
 
 type Waiting = Pick<InstancesContext<never>, "codec" | "hints" | "runtime"> & {
   readonly store: Pick<InstancesContext<never>["store"], "get">;
@@ -24,7 +26,7 @@ export async function awaitResult(
 ): Promise<unknown> {
   const { store, hints, runtime } = context;
   const endsAt = runtime.clock.now() + timeoutMs(timeout);
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = nextWaitMs(waitMs, hints.askOthers(target))) {
     throwIfAborted(signal);
     const record = await store.get(target);
     if (record === null) throw instanceNotFound(target);
@@ -38,6 +40,12 @@ export async function awaitResult(
     }
     await hints.finished(target, Math.min(waitMs, leftMs), signal);
   }
+}
+
+function nextWaitMs(lastMs: number, isTold: boolean): number {
+  if (!isTold) return Math.min(lastMs * 2, LONGEST_WAIT_MS);
+  const { soonMs, firstMs, longestMs } = WHEN_TOLD;
+  return lastMs < soonMs ? lastMs * 2 : Math.min(Math.max(lastMs * 2, firstMs), longestMs);
 }
 
 /** Undefined while the run goes on. */

@@ -19,6 +19,8 @@ export class Claims {
   readonly #logger: Logger;
   #last: Promise<unknown> = Promise.resolve();
   #judgedAtMs = -Infinity;
+  /** By this process's clock: when the first lease of another owner ends, and until when that is believed. */
+  #expiry = { atMs: -Infinity, askAtMs: -Infinity };
   #isClosed = false;
 
   constructor(
@@ -72,11 +74,34 @@ export class Claims {
   }
 
   async #judgeOthers(): Promise<void> {
-    const nowMs = this.#clock.now();
-    if (!this.#lease.mayJudgeOthers || nowMs < this.#judgedAtMs + this.#lease.leaseMs / 10) return;
-    this.#judgedAtMs = nowMs;
+    if (this.#judgesInMs > 0) return;
+    this.#judgedAtMs = this.#clock.now();
     const dead = await this.#store.declareDead();
     if (dead.length > 0) this.#logger.warn("runners.died", { runners: dead });
+  }
+
+  get #judgesInMs(): number {
+    const againInMs = this.#judgedAtMs + this.#lease.leaseMs / 10 - this.#clock.now();
+    return Math.max(0, againInMs, this.#lease.judgesInMs);
+  }
+
+  /**
+   * Until the first owner of runs may be dead, and this process may say so. Leases are only ever prolonged, so an answer
+   * holds until then; and it is one lease at most, for those who become owners now.
+   */
+  async nextExpiryInMs(): Promise<number> {
+    if (this.#clock.now() >= Math.min(this.#expiry.askAtMs, this.#expiry.atMs)) {
+      const askedAtMs = this.#clock.now();
+      const { leaseMs } = this.#lease;
+      const inMs = await this.#store.nextExpiryInMs(this.#lease.id ?? "");
+      // A millisecond too early would be a tenth of a lease too late: that long nobody is judged again.
+      const expiresAtMs = this.#clock.now() + 1 + Math.max(inMs ?? Infinity, this.#judgesInMs);
+      this.#expiry = {
+        atMs: Math.min(askedAtMs + leaseMs, expiresAtMs),
+        askAtMs: askedAtMs + leaseMs / 3,
+      };
+    }
+    return Math.max(0, this.#expiry.atMs - this.#clock.now());
   }
 
   /** The ticket of a live run, before it is due. */

@@ -2,7 +2,7 @@ import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
 import type { Target } from "../store/records.js";
 
-/** Those who wait for a run to end in this process. A hint: they look for themselves. */
+/** Those in this process who wait for a run to end. A hint: they look for themselves. */
 export class FinishWaiters {
   readonly #scheduler: Scheduler;
   readonly #waiters = new Map<string, Set<() => void>>();
@@ -14,7 +14,7 @@ export class FinishWaiters {
   wait(target: Target, ms: number, signal?: Signal): Promise<void> {
     const abort = signal === undefined ? null : membersOf(signal);
     if (abort?.aborted === true) return Promise.resolve();
-    const key = keyOf(target);
+    const key = targetKey(target);
     const waiters = this.#waiters.get(key) ?? new Set();
     this.#waiters.set(key, waiters);
     return new Promise((resolve) => {
@@ -32,10 +32,15 @@ export class FinishWaiters {
   }
 
   tell(target: Target): void {
-    for (const done of this.#waiters.get(keyOf(target)) ?? []) done();
+    for (const done of this.#waiters.get(targetKey(target)) ?? []) done();
+  }
+
+  /** Any of them may have missed something. */
+  tellAll(): void {
+    for (const waiters of this.#waiters.values()) for (const done of waiters) done();
   }
 }
 
-function keyOf({ workflow, id }: Target): string {
+export function targetKey({ workflow, id }: Target): string {
   return `${workflow}\n${id}`;
 }

@@ -21,7 +21,8 @@ const MAX_RETRY_MS = 1_000;
  * counted from before the request, so that they end before the database's.
  */
 export class Lease {
-  readonly leaseMs: number;
+  /** A change holds from the next registration or beat on. */
+  leaseMs: number;
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #newId: () => string;
@@ -60,13 +61,18 @@ export class Lease {
   }
 
   /** After an outage all leases look expired, and their owners are just coming back. */
-  get mayJudgeOthers(): boolean {
-    return this.#runtime.clock.now() - this.#inTouchSinceMs >= this.leaseMs;
+  get judgesInMs(): number {
+    return Math.max(0, this.#inTouchSinceMs + this.leaseMs - this.#runtime.clock.now());
   }
 
   /** About how long until the database's clock shows `at`. */
   msUntil(at: DbTime): number {
-    return Math.max(0, at - this.#clockGapMs - this.#runtime.clock.now());
+    return Math.max(0, at - this.now);
+  }
+
+  /** About what the database's clock shows. */
+  get now(): DbTime {
+    return this.#runtime.clock.now() + this.#clockGapMs;
   }
 
   heard(now: DbTime): void {

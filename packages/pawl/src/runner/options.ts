@@ -19,6 +19,11 @@ export const defaultRunnerOptions: RunnerOptions = {
   batch: { parts: 500, bytes: 4 * 1024 * 1024, inFlight: 1 },
 };
 
+export type ServeOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
+  /** Whether to hear what other processes tell, where the database carries that; default true. */
+  readonly listen?: boolean;
+};
+
 export type TickOptions = {
   readonly maxInstances?: number | undefined;
   readonly maxSteps?: number | undefined;

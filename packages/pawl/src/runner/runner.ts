@@ -13,7 +13,8 @@ import { FinishWaiters } from "./finish-waiters.js";
 import { Lease } from "./lease.js";
 import { LiveRuns } from "./live-runs.js";
 import { Looks } from "./looks.js";
-import type { RunnerOptions, Started, TickOptions, TickResult } from "./options.js";
+import { Others } from "./others.js";
+import type { RunnerOptions, ServeOptions, Started, TickOptions, TickResult } from "./options.js";
 import { Places } from "./places.js";
 import { commitApart } from "./refused-part.js";
 import { UnknownWork } from "./unknown-work.js";
@@ -21,7 +22,7 @@ import { UnknownWork } from "./unknown-work.js";
 /** The runner as a dispatcher sees it: what decides when to look for work. */
 export type DispatchedRunner = Pick<
   Runner,
-  "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "stop" | "logger"
+  "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "nextLookInMs" | "stop" | "logger"
 >;
 
 /** A body that runs longer than this gets a row that says so. */
@@ -52,6 +53,7 @@ export class Runner implements RunHost, RunnerHints {
   #suspectTurn: Promise<void> = Promise.resolve();
 
   readonly #finishWaiters: FinishWaiters;
+  readonly #others: Others;
 
   #dispatcher: ((inMs: number) => void) | null = null;
   #isStopping = false;
@@ -93,6 +95,10 @@ export class Runner implements RunHost, RunnerHints {
       failed: () => this.#lease.lostTouch(),
     });
     this.#finishWaiters = new FinishWaiters(runtime.scheduler);
+    this.#others = new Others(store.hints, runtime, logger, this.#finishWaiters, {
+      due: (inMs) => this.#dispatcher?.(inMs),
+      changed: (owner, target) => this.#lookAtOwn(owner, target),
+    });
     this.#live = new LiveRuns(options.live, ({ workflow, id, runNumber }) => {
       logger.debug("run.evicted", { workflow, id, runNumber });
     });
@@ -101,13 +107,18 @@ export class Runner implements RunHost, RunnerHints {
   // For dispatchers
 
   /** Runs in this process may start right away, and `wake` is called when there will be work in so many ms. */
-  serve(
-    wake: (inMs: number) => void,
-    options: Partial<Pick<RunnerOptions, "concurrency">> = {},
-  ): void {
-    this.#options = { ...this.#options, ...options };
+  serve(wake: (inMs: number) => void, options: ServeOptions = {}): void {
+    const { listen = true, ...rest } = options;
+    this.#options = { ...this.#options, ...rest };
+    this.#lease.leaseMs = this.#options.leaseMs;
     this.#isStopping = false;
     this.#dispatcher = wake;
+    this.#others.listen(listen);
+  }
+
+  /** About what the database's clock shows. */
+  get databaseNow(): DbTime {
+    return this.#lease.now;
   }
 
   /** Where the engine reports: a dispatcher reports there too. */
@@ -135,12 +146,15 @@ export class Runner implements RunHost, RunnerHints {
     if (limit <= 0) {
       // There may be work that nobody looked for: as after a full claim.
       this.#lastClaimWasShort = false;
+      this.#others.overfull();
       return nothing;
     }
     return this.#claims.oneByOne(async () => {
       if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claims.due(limit);
       this.#lastClaimWasShort = claimed.length < limit;
+      this.#others.looked(claimed.length);
+      if (!this.#lastClaimWasShort) this.#others.overfull();
       const turns = this.#begin(claimed, budget);
       const report = this.#unknownWork.report();
       return { count: claimed.length, done: turns.then(() => report) };
@@ -159,10 +173,17 @@ export class Runner implements RunHost, RunnerHints {
     return this.#store.nextDueInMs(this.#lanes);
   }
 
+  /** Until something falls due, or another runner may turn out to be dead. */
+  async nextLookInMs(): Promise<number> {
+    const dueInMs = await this.nextWakeInMs();
+    return Math.min(dueInMs ?? Infinity, await this.#claims.nextExpiryInMs());
+  }
+
   /** Lets running bodies end, up to `timeoutMs`, and gives everything back. It costs no attempt. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
     this.#dispatcher = null;
+    const hadRuns = this.#places.used > 0;
     for (const run of this.#places.runs) run.drain();
     if (!(await this.#places.emptiedWithin(timeoutMs))) {
       for (const run of this.#places.runs) run.giveBack();
@@ -170,6 +191,7 @@ export class Runner implements RunHost, RunnerHints {
     }
     this.#live.clear();
     await this.#lease.retire();
+    if (hadRuns) await this.#others.lastWords();
     this.#isStopping = false;
   }
 
@@ -184,6 +206,13 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   // Turns
+
+  /** Not awaited: turns may be long. A ticket that could not get its turn is found by the next heartbeat. */
+  #beginAlone(claimed: readonly Claimed[]): void {
+    this.#begin(claimed, null).catch((error: unknown) => {
+      this.#context.logger.error("turn.failed", { error: String(error) });
+    });
+  }
 
   async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
@@ -286,9 +315,7 @@ export class Runner implements RunHost, RunnerHints {
     const arrival = this.#places.expect([run]);
     this.#claims
       .oneByOne(async () => {
-        const claimed = await this.#claims.reopened(run);
-        // Not awaited: the turn has begun, and may be long.
-        void this.#begin(claimed, null);
+        this.#beginAlone(await this.#claims.reopened(run));
       })
       .catch((error: unknown) => {
         this.#context.logger.warn("reopen.failed", { error: String(error) });
@@ -299,9 +326,10 @@ export class Runner implements RunHost, RunnerHints {
   ended(run: Run, how: TurnEnd): void {
     this.#leave(run);
     if (how === "parked" || how === "paused") this.#live.keep(run);
-    if (how === "parked" && run.wakeAt !== null)
-      this.#dispatcher?.(this.#lease.msUntil(run.wakeAt));
-    if (how === "finished") this.#finishWaiters.tell(run);
+    // One that is held is "gone", and comes back at its time.
+    const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
+    if (wakeAt !== null) this.#dispatcher?.(this.#lease.msUntil(wakeAt));
+    if (how === "finished") this.#others.ended(run);
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
   }
@@ -330,7 +358,7 @@ export class Runner implements RunHost, RunnerHints {
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug("run.lost", { workflow, id, runNumber, reason });
     this.#forget(run, reason);
-    this.#finishWaiters.tell(run);
+    this.#others.ended(run);
   }
 
   #died(): void {
@@ -385,7 +413,7 @@ export class Runner implements RunHost, RunnerHints {
       runner,
       started: (runs) => {
         this.#places.release(runs.length);
-        if (runner === this.#lease.id) void this.#begin(runs.map(asClaimed), null);
+        if (runner === this.#lease.id) this.#beginAlone(runs.map(asClaimed));
       },
       release: (places) => this.#places.release(places),
     };
@@ -393,9 +421,15 @@ export class Runner implements RunHost, RunnerHints {
 
   wake(): void {
     this.#dispatcher?.(0);
+    if (this.#dispatcher === null || this.freeSlots === 0) void this.#others.due();
   }
 
   poke(owner: string, target: Target): void {
+    if (owner === this.#lease.id) this.#lookAtOwn(owner, target);
+    else this.#others.changed(owner, target);
+  }
+
+  #lookAtOwn(owner: string, target: Target): void {
     if (owner !== this.#lease.id) return;
     for (const run of this.#places.runs) {
       if (run.id === target.id && run.workflow === target.workflow) return this.#looks.soon(run);
@@ -404,6 +438,14 @@ export class Runner implements RunHost, RunnerHints {
 
   finished(target: Target, ms: number, signal?: Signal): Promise<void> {
     return this.#finishWaiters.wait(target, ms, signal);
+  }
+
+  askOthers(target: Target): boolean {
+    return this.#others.ask(target);
+  }
+
+  tellEnd(target: Target): void {
+    this.#others.ended(target);
   }
 }
 

@@ -1,6 +1,7 @@
 import { WorkflowError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
+import type { HintChannel } from "../store/hints.js";
 import { NotMigratedError } from "../store/errors.js";
 import type { Part, PartAnswer, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
@@ -20,6 +21,8 @@ export type SqlStoreOptions<Tx> = {
   readonly dialect: Dialect;
   readonly driver: Driver<Tx>;
   readonly runtime: Runtime;
+  /** Between processes, where the database can carry them. */
+  readonly hints?: HintChannel & { close(): Promise<void> };
   /** Stands in for the database's time, in tests. */
   readonly clock?: Clock | undefined;
 };
@@ -136,9 +139,13 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   );
 
   return {
+    ...(options.hints === undefined ? {} : { hints: options.hints }),
     migrate: () =>
       run("request", { transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
-    close: () => driver.close(),
+    close: async () => {
+      await options.hints?.close();
+      await driver.close();
+    },
     now: () => run("request", verbs.now),
 
     create: async (instances, { tx, lease } = {}) => {
@@ -161,6 +168,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     heartbeat: (runner, leaseMs) => run("engine", verbs.heartbeat, runner, leaseMs),
     declareDead: () => run("engine", verbs.declareDead),
     retire: (runner) => run("engine", verbs.retire, runner),
+    nextExpiryInMs: (runner) => run("engine", verbs.nextExpiry, runner),
 
     claim: (request) => claims.claim(request),
     adopt: async (runner, iids) =>

@@ -1,4 +1,5 @@
 import type { InstanceStatusName } from "../model/status.js";
+import type { HintChannel } from "./hints.js";
 import type {
   AttemptRecord,
   DbTime,
@@ -27,6 +28,8 @@ export interface Store<Tx = unknown> {
   /** Ends the store's own connections; never the user's pool or handle. */
   close(): Promise<void>;
   now(): Promise<DbTime>;
+  /** Where the database can carry hints between processes. */
+  readonly hints?: HintChannel;
 
   /**
    * Inserts instances with their tickets, all or none, in one commit. A taken id is an answer, not an
@@ -70,6 +73,8 @@ export interface Store<Tx = unknown> {
   declareDead(): Promise<string[]>;
   /** A clean goodbye: what it still owns becomes claimable like a dead runner's. */
   retire(runner: string): Promise<void>;
+  /** Milliseconds until the first lease of another runner that holds tickets runs out; null if none does. */
+  nextExpiryInMs(runner: string): Promise<number | null>;
 
   /**
    * Takes up to `limit` tickets for a runner: those of dead runners, then due ones that resume, then
@@ -118,6 +123,9 @@ export interface Store<Tx = unknown> {
   list(query: ListQuery): Promise<Page<InstanceRecord>>;
   history(target: Target, query: HistoryQuery): Promise<HistoryPage | null>;
 }
+
+/** What can be asked of a store: each answers a promise. */
+export type StoreVerb = Exclude<keyof Store, "hints">;
 
 export type NewInstance = {
   readonly iid: string;

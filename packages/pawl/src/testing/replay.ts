@@ -166,6 +166,7 @@ class Replay implements RunHost {
       onDivergence: "hold",
       logger: this.#logger(),
       env: options.env,
+      databaseNow: () => this.#history.exportedAt,
       bindingsFor: (children) => options.workflows ?? replayBindings(children),
       timing: { ...defaultTiming, stallMs: this.#patienceMs, reportStuckMs: this.#patienceMs },
       overrides: null,

@@ -10,6 +10,7 @@ import type {
   PartAnswer,
   StepWrite,
   Store,
+  StoreVerb,
   Wake,
 } from "../../src/store/store.js";
 import { waitMaskOf } from "../../src/store/wait-mask.js";
@@ -682,7 +683,7 @@ export class Play {
 }
 
 type Chosen = { readonly turn: Turn; readonly part: Part; readonly again: boolean };
-type Asked = Exclude<keyof Store, "migrate" | "close" | "now">;
+type Asked = Exclude<StoreVerb, "migrate" | "close" | "now">;
 type Answer<V extends Asked> = Awaited<ReturnType<Store[V]>>;
 
 function pick<T>(items: readonly T[], n: number): T | undefined {

@@ -34,6 +34,9 @@ export class Hints {
   reserved = 0;
   readonly started: StartedInstance[] = [];
   readonly pokes: [owner: string, target: Target][] = [];
+  /** Whether other processes would tell of ends. */
+  areOthersHeard = false;
+  readonly ends: Target[] = [];
   /** The waits of `result`, and what happens during each. */
   readonly waits: number[] = [];
   meanwhile: (ms: number) => unknown = () => {
@@ -61,6 +64,14 @@ export class Hints {
 
   poke(owner: string, target: Target): void {
     this.pokes.push([owner, target]);
+  }
+
+  askOthers(): boolean {
+    return this.areOthersHeard;
+  }
+
+  tellEnd(target: Target): void {
+    this.ends.push(target);
   }
 
   async finished(_target: Target, ms: number): Promise<void> {

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Store } from "../../src/store/store.js";
+import type { Store, StoreVerb } from "../../src/store/store.js";
 import type { Scope } from "./scope.js";
 import type { Answer, Call, WorkerPlace } from "./worker.js";
 
@@ -33,7 +33,7 @@ export async function compileWorker(scope: Scope): Promise<string> {
   return path.join(folder, "test/support/worker.js");
 }
 
-type Verbs = { [V in keyof Store]: (...args: Parameters<Store[V]>) => ReturnType<Store[V]> };
+type Verbs = { [V in StoreVerb]: (...args: Parameters<Store[V]>) => ReturnType<Store[V]> };
 
 export type Worker = Verbs & {
   clock(): Promise<{ now: number; zone: number }>;

@@ -74,7 +74,10 @@ const more: Readonly<Record<string, (...args: never) => Promise<unknown>>> = {
 };
 
 process.on("message", ({ id, verb, args }: Call) => {
-  const verbs = { ...store, ...more } as Record<string, (...all: unknown[]) => Promise<unknown>>;
+  const verbs = { ...store, ...more } as unknown as Record<
+    string,
+    (...all: unknown[]) => Promise<unknown>
+  >;
   verbs[verb]!(...args).then(
     (value) => process.send?.({ id, value } satisfies Answer),
     (error: unknown) => process.send?.({ id, error: String(error) } satisfies Answer),

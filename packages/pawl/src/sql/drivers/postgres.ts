@@ -21,10 +21,19 @@ interface PgQueryable {
 }
 
 interface PgClient extends PgQueryable {
+  /** The server's name for this session. */
+  readonly processID: number | null;
   connect(): Promise<unknown>;
   end(): Promise<unknown>;
   on(event: "error" | "end", listener: () => void): unknown;
+  on(event: "notification", listener: (message: PgNotification) => void): unknown;
 }
+
+type PgNotification = {
+  readonly channel: string;
+  readonly processId: number;
+  readonly payload?: string | undefined;
+};
 
 type PgQuery = {
   readonly name?: string;
@@ -67,7 +76,7 @@ export const startupOptions = Object.entries(settings)
 
 const BEGIN_BEHIND_A_POOLER = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`;
 
-type PgConnection = Connection & {
+export type PgConnection = Connection & {
   readonly client: PgClient;
   /** False behind a pooler, where neither settings nor prepared statements stay with us. */
   readonly direct: boolean;
@@ -130,15 +139,15 @@ function surviveIdleErrors(pool: PgPool): void {
   pool.on("error", () => {});
 }
 
-async function connect(pool: PgPool): Promise<PgConnection> {
+export async function connect(pool: PgPool, onLost = (): void => {}): Promise<PgConnection> {
   try {
-    const connection = await open(pool, startupOptions);
+    const connection = await open(pool, startupOptions, onLost);
     const { rows } = await connection.client.query({ text: "SHOW enable_seqscan" });
     const [row] = rows as { enable_seqscan: string }[];
     return Object.assign(connection, { direct: row?.enable_seqscan === "off" });
   } catch (error) {
     if (!refusesStartupOptions(error)) throw error;
-    return open(pool, undefined);
+    return open(pool, undefined, onLost);
   }
 }
 
@@ -147,7 +156,11 @@ function refusesStartupOptions(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "08P01";
 }
 
-async function open(pool: PgPool, options: string | undefined): Promise<PgConnection> {
+async function open(
+  pool: PgPool,
+  options: string | undefined,
+  onLost: () => void,
+): Promise<PgConnection> {
   const given = pool.options as {
     connectionString?: string;
     options?: string;
@@ -175,7 +188,10 @@ async function open(pool: PgPool, options: string | undefined): Promise<PgConnec
     broken: false,
     close: () => void client.end().catch(() => {}),
   };
-  const lost = (): void => void (connection.broken = true);
+  const lost = (): void => {
+    connection.broken = true;
+    onLost();
+  };
   client.on("error", lost);
   client.on("end", lost);
   await client.connect();

@@ -13,6 +13,7 @@ export type Runners = {
   readonly heartbeat: Verb<[runner: string, leaseMs: number], HeartbeatAnswer>;
   readonly declareDead: Verb<[], string[]>;
   readonly retire: Verb<[runner: string], void>;
+  readonly nextExpiry: Verb<[runner: string], number | null>;
 };
 
 export function runnerVerbs(sql: Sql): Runners {
@@ -47,6 +48,15 @@ export function runnerVerbs(sql: Sql): Runners {
     "runner.retire",
     `UPDATE ${runner} SET dead = 1, lease_until = :now WHERE id = :runner AND dead = 0`,
   );
+  // A value for each runner, not EXISTS: that could be turned round into a walk over all tickets.
+  const nextExpiry = sql.prepare(
+    "runner.next",
+    `SELECT MIN(o.lease_until) AS at, :now AS now FROM (
+       SELECT r.lease_until, (SELECT t.tid FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
+           WHERE t.owner = r.id LIMIT 1) AS owned
+       FROM ${runner} AS r WHERE r.dead = 0 AND r.id <> :runner) AS o
+     WHERE o.owned IS NOT NULL`,
+  );
   return {
     register: {
       transaction: false,
@@ -68,6 +78,14 @@ export function runnerVerbs(sql: Sql): Runners {
       transaction: false,
       *script(id): Script<void> {
         yield retire.with({ runner: id });
+      },
+    },
+    nextExpiry: {
+      transaction: false,
+      *script(id): Script<number | null> {
+        const [row] = yield nextExpiry.with({ runner: id });
+        const at = intOrNull(row as Row, "at");
+        return at === null ? null : Math.max(0, at - int(row as Row, "now"));
       },
     },
   };

@@ -50,6 +50,22 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal(await store.declareDead(), [runner], "2,000 ms after the heartbeat");
   }),
 
+  stillTime("tells when the next owner of runs may be dead", async ({ store, clock }) => {
+    const me = await aRunner(store, 500);
+    equal(await store.nextExpiryInMs(me), null, "while nobody owns anything");
+    const run = await leased(store);
+    equal(await store.nextExpiryInMs(run.runner), null, "of others, if I am the owner");
+    equal(await store.nextExpiryInMs(me), leaseMs, "of the owner");
+    clock.advance(100);
+    equal(await store.nextExpiryInMs(me), leaseMs - 100, "100 ms later");
+    await store.heartbeat(run.runner, leaseMs);
+    equal(await store.nextExpiryInMs(me), leaseMs, "after its heartbeat");
+    clock.advance(leaseMs + 1);
+    equal(await store.nextExpiryInMs(me), 0, "after its lease");
+    await store.declareDead();
+    equal(await store.nextExpiryInMs(me), null, "after its death");
+  }),
+
   stillTime("a late heartbeat saves a lease that nobody has ended", async ({ store, clock }) => {
     const run = await leased(store);
     clock.advance(leaseMs * 3);

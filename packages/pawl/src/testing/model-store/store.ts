@@ -233,6 +233,14 @@ export class ModelStore implements Store<object> {
     for (const runner of this.#runners) if (runner.id === id) runner.dead = true;
   }
 
+  async nextExpiryInMs(id: string): Promise<number | null> {
+    const owners = new Set(this.#live().map(({ run }) => run.owner));
+    const ends = this.#runners
+      .filter((runner) => !runner.dead && runner.id !== id && owners.has(runner.id))
+      .map(({ leaseUntil }) => Math.max(0, leaseUntil - this.#clock.now()));
+    return ends.length === 0 ? null : Math.min(...ends);
+  }
+
   /** Undefined also for one that never registered. */
   #alive(id: string): Runner | undefined {
     return this.#runners.find((runner) => runner.id === id && !runner.dead);

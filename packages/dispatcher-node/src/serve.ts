@@ -1,0 +1,112 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { ValidationError, type Logger } from "pawl";
+import { endable, Ending } from "./endable.js";
+
+export type ServeOptions = {
+  /** 0 takes any free port; `url` tells which. */
+  readonly port: number;
+  /** Default 127.0.0.1: this machine only. `0.0.0.0` and `::` take requests from everywhere. */
+  readonly host?: string | undefined;
+};
+
+export type CloseOptions = {
+  /** How long requests that are being answered may take; default 10 seconds. Then their connections are cut. */
+  readonly timeoutMs?: number | undefined;
+};
+
+export interface RunningServer {
+  /** Where it listens, such as `http://127.0.0.1:3000`. */
+  readonly url: string;
+  /** Takes no more requests, ends event streams and idle connections, and waits for the others. */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** Anything that answers web-standard requests: `createWorkflows`, a Hono app with Pawl mounted in it … */
+export interface Served {
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly runner?: { readonly logger: Logger };
+}
+
+const HOST = "127.0.0.1";
+const MAX_PORT = 65_535;
+const CLOSE_MS = 10_000;
+
+/** A small HTTP server around `fetch`. Resolves when it listens. */
+export async function serve(served: Served, options: ServeOptions): Promise<RunningServer> {
+  const { port, host = HOST } = options;
+  if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
+    throw new ValidationError(`serve: port must be a whole number from 0 to ${MAX_PORT}`);
+  }
+  const ending = new Ending();
+  const answer = getRequestListener(
+    async (request) => endable(await served.fetch(request), ending),
+    {
+      // The globals are the application's.
+      overrideGlobalObjects: false,
+      errorHandler: (error) => failed(error, served.runner?.logger),
+    },
+  );
+  const server = createServer((request, response) => {
+    response.once("close", () => {
+      if (!server.listening) setImmediate(() => server.closeIdleConnections());
+    });
+    void answer(request, response);
+  });
+  await listening(server, port, host);
+  let closing: Promise<void> | null = null;
+  return {
+    url: urlOf(server.address() as AddressInfo),
+    close: ({ timeoutMs = CLOSE_MS } = {}) => (closing ??= close(server, ending, timeoutMs)),
+  };
+}
+
+/** The client learns that it failed, and nothing else. */
+function failed(error: unknown, logger: Logger | undefined): Response {
+  // The adapter's own: a request that is none, such as one with an impossible Host.
+  if (error instanceof Error && error.name === "RequestError") {
+    return Response.json({ code: "INVALID_REQUEST", message: "not a request" }, { status: 400 });
+  }
+  logger?.error("request.failed", { error: String(error) });
+  return new Response(null, { status: 500 });
+}
+
+function listening(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(explained(error, port, host));
+    });
+    server.listen(port, host, () => {
+      server.removeAllListeners("error");
+      resolve();
+    });
+  });
+}
+
+function explained(error: NodeJS.ErrnoException, port: number, host: string): Error {
+  const why =
+    {
+      EADDRINUSE: "something else listens there; stop it, or choose another port (0: any free one)",
+      EACCES: "this user may not listen there; ports below 1024 need more rights",
+      EADDRNOTAVAIL: "this machine does not have that address",
+      ENOTFOUND: "this host is not known",
+    }[error.code ?? ""] ?? error.message;
+  const message = `serve: cannot listen on ${host}, port ${port}: ${why}`;
+  return Object.assign(new Error(message, { cause: error }), { code: error.code });
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  const everywhere = { "0.0.0.0": "127.0.0.1", "::": "::1" }[address];
+  const host = everywhere ?? address;
+  return `http://${family === "IPv6" ? `[${host}]` : host}:${port}`;
+}
+
+async function close(server: Server, ending: Ending, timeoutMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+  ending.end();
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), timeoutMs);
+  await closed;
+  clearTimeout(timer);
+}

@@ -1,0 +1,143 @@
+import type { Logger } from "../model/logger.js";
+import type { Runtime } from "../model/seams.js";
+import type { Hint, HintChannel } from "../store/hints.js";
+import type { Target } from "../store/records.js";
+import { targetKey, type FinishWaiters } from "./finish-waiters.js";
+
+export interface OthersEvents {
+  /** Somewhere something became due: look for it in so many ms. */
+  due(inMs: number): void;
+  changed(owner: string, target: Target): void;
+}
+
+/** Who waits asks again more often than this. */
+const AWAITED_MS = 15_000;
+const MAX_AWAITED = 10_000;
+/** That there is more to do than one process can is said again after this long. */
+const OVERFULL_EVERY_MS = 1_000;
+/** All are told, and one of them takes it: who came too late the last times gives the others a head start. */
+const HEAD_START_MS = 5;
+const MAX_VAIN = 5;
+const LAST_WORDS_MS = 500;
+
+/** What this process and the others on its database tell one another, where the database carries hints. */
+export class Others {
+  readonly #channel: HintChannel | null;
+  readonly #runtime: Runtime;
+  readonly #logger: Logger;
+  readonly #waiters: FinishWaiters;
+  readonly #events: OthersEvents;
+  #isWanted = true;
+  #stopListening: (() => void) | null = null;
+  /** Runs whose ends others wait for, and until when. */
+  readonly #awaited = new Map<string, number>();
+  #saidOverfullAtMs = -Infinity;
+  #wasHinted = false;
+  #vain = 0;
+
+  constructor(
+    channel: HintChannel | undefined,
+    runtime: Runtime,
+    logger: Logger,
+    waiters: FinishWaiters,
+    events: OthersEvents,
+  ) {
+    this.#channel = channel ?? null;
+    this.#runtime = runtime;
+    this.#logger = logger;
+    this.#waiters = waiters;
+    this.#events = events;
+  }
+
+  listen(isWanted: boolean): void {
+    this.#isWanted = isWanted;
+    if (!isWanted) {
+      this.#stopListening?.();
+      this.#stopListening = null;
+    } else if (this.#channel !== null) {
+      this.#stopListening ??= this.#channel.listen({
+        hear: (hint) => this.#hear(hint),
+        listening: () => this.#listening(),
+        failed: (error, retryInMs) =>
+          this.#logger.warn("listen.failed", { error: String(error), retryInMs }),
+      });
+    }
+  }
+
+  /** Something is due that this process does not take. */
+  async due(): Promise<void> {
+    await this.#channel?.tell({ kind: "due" });
+  }
+
+  /** Before a goodbye: what was given back is due. */
+  async lastWords(): Promise<void> {
+    if (this.#channel === null) return;
+    const { scheduler } = this.#runtime;
+    const patience = new Promise<void>((resolve) => void scheduler.grace(LAST_WORDS_MS, resolve));
+    await Promise.race([this.due(), patience]);
+  }
+
+  /** There is more to do than fits in here. */
+  overfull(): void {
+    const nowMs = this.#runtime.clock.now();
+    if (nowMs < this.#saidOverfullAtMs + OVERFULL_EVERY_MS) return;
+    this.#saidOverfullAtMs = nowMs;
+    void this.due();
+  }
+
+  changed(owner: string, target: Target): void {
+    void this.#channel?.tell({ kind: "changed", owner, target });
+  }
+
+  /** Asks to be told when that run ends; false if nobody would be heard. */
+  ask(target: Target): boolean {
+    if (this.#channel === null || !this.#isWanted) return false;
+    this.listen(true);
+    if (!this.#channel.isListening) return false;
+    void this.#channel.tell({ kind: "awaited", target });
+    return true;
+  }
+
+  /** A run ended here: tells those who asked. */
+  ended(target: Target): void {
+    this.#waiters.tell(target);
+    if (this.#awaited.delete(targetKey(target)))
+      void this.#channel?.tell({ kind: "ended", target });
+  }
+
+  /** How a look for work went. */
+  looked(found: number): void {
+    if (found > 0) this.#vain = 0;
+    else if (this.#wasHinted) this.#vain = Math.min(this.#vain + 1, MAX_VAIN);
+    this.#wasHinted = false;
+  }
+
+  #listening(): void {
+    this.#events.due(0);
+    this.#waiters.tellAll();
+  }
+
+  #hear(hint: Hint): void {
+    switch (hint.kind) {
+      case "due":
+        this.#wasHinted = true;
+        return this.#events.due(this.#vain === 0 ? 0 : HEAD_START_MS * 2 ** (this.#vain - 1));
+      case "changed":
+        return this.#events.changed(hint.owner, hint.target);
+      case "awaited":
+        return this.#await(targetKey(hint.target));
+      case "ended":
+        return this.#waiters.tell(hint.target);
+    }
+  }
+
+  #await(key: string): void {
+    const nowMs = this.#runtime.clock.now();
+    if (this.#awaited.size >= MAX_AWAITED) {
+      for (const [other, untilMs] of this.#awaited) {
+        if (untilMs < nowMs) this.#awaited.delete(other);
+      }
+    }
+    if (this.#awaited.size < MAX_AWAITED) this.#awaited.set(key, nowMs + AWAITED_MS);
+  }
+}

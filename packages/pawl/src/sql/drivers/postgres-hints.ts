@@ -1,0 +1,189 @@
+import type { Cancel, Runtime } from "../../model/seams.js";
+import type { Hint, HintChannel, HintListener } from "../../store/hints.js";
+import { connect, type PgConnection, type PgPool } from "./postgres.js";
+
+/** While the server is away. More than so many hints say no more than these. */
+const MAX_WAITING = 1_000;
+/**
+ * NOTIFY takes a lock that is one for the whole server. A transaction that does nothing else holds it for an instant,
+ * for it does not wait for the disk; and what comes within so many ms goes out in one.
+ */
+const REST_MS = 5;
+const FIRST_BACKOFF_MS = 250;
+const MAX_BACKOFF_MS = 30_000;
+/** A connection that a firewall has forgotten hears nothing, and does not know it. */
+const PING_EVERY_MS = 30_000;
+const PING_TIMEOUT_MS = 5_000;
+const LAST_WORDS_MS = 500;
+
+/**
+ * LISTEN and NOTIFY on a connection of their own, beside all commits. It is opened for the first hint or listener, and
+ * opened again, with patience, while somebody listens.
+ */
+export class PgHints implements HintChannel {
+  readonly #channel: string;
+  readonly #pool: PgPool;
+  readonly #runtime: Runtime;
+  readonly #waiting = new Set<string>();
+  #listener: HintListener | null = null;
+  #connection: PgConnection | null = null;
+  #connecting: Promise<PgConnection> | null = null;
+  #isListening = false;
+  #telling: Promise<void> | null = null;
+  #isClosed = false;
+  /** Ends the pause before the next ping. */
+  #ping: (() => void) | null = null;
+  readonly #pauses = new Set<() => void>();
+
+  /** Of processes on one schema; the pool's options lead to the server. */
+  constructor(pool: PgPool, schema: string, runtime: Runtime) {
+    this.#channel = `pawl_${schema}`;
+    this.#pool = pool;
+    this.#runtime = runtime;
+  }
+
+  get isListening(): boolean {
+    return this.#isListening;
+  }
+
+  /** One at a time: a process has one runner. */
+  listen(listener: HintListener): Cancel {
+    this.#listener = listener;
+    void this.#keepListening(listener);
+    return () => {
+      if (this.#listener !== listener) return;
+      this.#listener = null;
+      this.#isListening = false;
+      this.#ping?.();
+      this.#connection?.client.query({ text: `UNLISTEN ${this.#channel}` }).catch(() => {});
+    };
+  }
+
+  tell(hint: Hint): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    if (this.#waiting.size < MAX_WAITING) this.#waiting.add(JSON.stringify(hint));
+    return (this.#telling ??= this.#tellAll().finally(() => {
+      this.#telling = null;
+    }));
+  }
+
+  /** What is on its way gets a moment. */
+  async close(): Promise<void> {
+    this.#listener = null;
+    if (this.#telling !== null) await Promise.race([this.#telling, this.#pause(LAST_WORDS_MS)]);
+    this.#isClosed = true;
+    this.#drop();
+    for (const done of this.#pauses) done();
+  }
+
+  async #tellAll(): Promise<void> {
+    for (let failures = 0; this.#waiting.size > 0 && !this.#isClosed;) {
+      try {
+        const { client } = await this.#connected();
+        const hints = [...this.#waiting];
+        this.#waiting.clear();
+        await client.query({
+          text: "SELECT pg_notify($1, hint) FROM unnest($2::text[]) AS hint",
+          values: [this.#channel, hints],
+        });
+        failures = 0;
+        await this.#pause(REST_MS);
+      } catch {
+        // Lost, as hints may be: by the time there is a server again, they are old.
+        this.#waiting.clear();
+        this.#drop();
+        await this.#pause(this.#backoffMs(failures++));
+      }
+    }
+  }
+
+  async #keepListening(listener: HintListener): Promise<void> {
+    const isWanted = (): boolean => this.#listener === listener;
+    for (let failures = 0; isWanted();) {
+      try {
+        const connection = await this.#connected();
+        if (!connection.direct) {
+          listener.failed(new Error("a pooler stands between: it keeps notifications back"), null);
+          return;
+        }
+        await connection.client.query({ text: `LISTEN ${this.#channel}` });
+        if (!isWanted()) return;
+        failures = 0;
+        this.#isListening = true;
+        listener.listening();
+        while (isWanted() && !connection.broken) {
+          await this.#pause(PING_EVERY_MS, (end) => (this.#ping = end));
+          if (isWanted()) {
+            await connection.client.query({ text: "SELECT 1", query_timeout: PING_TIMEOUT_MS });
+          }
+        }
+      } catch (error) {
+        if (!isWanted()) return;
+        this.#drop();
+        const retryInMs = this.#backoffMs(failures++);
+        listener.failed(error, retryInMs);
+        await this.#pause(retryInMs);
+      }
+    }
+  }
+
+  #connected(): Promise<PgConnection> {
+    if (this.#connection?.broken === true) this.#drop();
+    if (this.#connection !== null) return Promise.resolve(this.#connection);
+    return (this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = null;
+    }));
+  }
+
+  async #open(): Promise<PgConnection> {
+    const connection = await connect(this.#pool, () => this.#ping?.());
+    if (this.#isClosed) {
+      connection.close();
+      throw new Error("the store is closed");
+    }
+    this.#connection = connection;
+    connection.client.on("notification", ({ channel, processId, payload }) => {
+      const isOwn = processId === connection.client.processID;
+      if (channel !== this.#channel || isOwn) return;
+      const hint = hintFrom(payload);
+      if (hint !== null) this.#listener?.hear(hint);
+    });
+    return connection;
+  }
+
+  #drop(): void {
+    this.#isListening = false;
+    this.#connection?.close();
+    this.#connection = null;
+    this.#ping?.();
+  }
+
+  #backoffMs(failures: number): number {
+    const mostMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures);
+    return Math.round(mostMs * (0.5 + this.#runtime.random.next() / 2));
+  }
+
+  /** Only a close shortens it, and whoever is given its end. */
+  #pause(ms: number, endable: (end: () => void) => void = () => {}): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel();
+        this.#pauses.delete(done);
+        resolve();
+      };
+      const cancel = this.#runtime.scheduler.after(ms, done);
+      this.#pauses.add(done);
+      endable(done);
+    });
+  }
+}
+
+/** Null for what another version, or another program, may have sent. */
+function hintFrom(payload: string | undefined): Hint | null {
+  try {
+    const hint = JSON.parse(payload ?? "") as Hint | null;
+    return typeof hint?.kind === "string" ? hint : null;
+  } catch {
+    return null;
+  }
+}
