@@ -2,6 +2,9 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { Agent, request as httpRequest } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createWorkflows, defineWorkflow } from "pawl";
+import { sqliteStore } from "pawl/sqlite";
+import { openSqlite } from "./open-sqlite.js";
 import { serve, type Served } from "./serve.js";
 
 type Answer = (request: Request) => Response | Promise<Response>;
@@ -36,6 +39,23 @@ const stream = (start: (controller: ReadableStreamDefaultController<Uint8Array>)
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 describe("serve", () => {
+  test("serves Pawl's HTTP API, and close ends its event streams", async () => {
+    const handle = openSqlite(":memory:");
+    const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
+    const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
+    await pawl.migrate();
+    const server = await serve(pawl, { port: 0 });
+    const api = `${server.url}/api/workflows/hello/instances`;
+    const created = await fetch(api, { method: "POST", body: '{"id":"a"}' });
+    expect(created.ok).toBe(true);
+    const stream = await fetch(`${api}/a/events-stream`);
+    const text = stream.text();
+    await within(3_000, server.close({ timeoutMs: 60_000 }));
+    expect(await text).toContain('"queued"');
+    await pawl.close();
+    handle.close();
+  });
+
   test("answers requests with their method, path, headers and body", async () => {
     const { url } = await serving(async (request) =>
       Response.json({
