@@ -48,8 +48,8 @@ describe("serve", () => {
     const api = `${server.url}/api/workflows/hello/instances`;
     const created = await fetch(api, { method: "POST", body: '{"id":"a"}' });
     expect(created.ok).toBe(true);
-    const stream = await fetch(`${api}/a/events-stream`);
-    const text = stream.text();
+    const answer = await fetch(`${api}/a/events-stream`);
+    const text = answer.text();
     await within(3_000, server.close({ timeoutMs: 60_000 }));
     expect(await text).toContain('"queued"');
     await pawl.close();

@@ -27,7 +27,7 @@ export interface RunnerHints {
   poke(owner: string, target: Target): void;
   /** Resolves when that run may have finished, at the latest after `ms` or when the signal fires. */
   finished(target: Target, ms: number, signal?: Signal): Promise<void>;
-  /** Asks other processes to tell when that run ends, so that `finished` hears of it; false if it would not. */
+  /** Sees to it that `finished` hears of that run's end, wherever it runs; false if it may not. */
   askOthers(target: Target): boolean;
   /** A caller ended that run. */
   tellEnd(target: Target): void;

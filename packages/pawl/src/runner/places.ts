@@ -1,5 +1,6 @@
 import type { Run } from "../engine/run.js";
 import type { Scheduler } from "../model/seams.js";
+import type { Target } from "../store/records.js";
 
 type Named = { readonly iid: string };
 
@@ -62,6 +63,13 @@ export class Places {
 
   get(iid: string): Run | undefined {
     return this.#leased.get(iid);
+  }
+
+  find({ workflow, id }: Target): Run | undefined {
+    for (const run of this.#leased.values()) {
+      if (run.id === id && run.workflow === workflow) return run;
+    }
+    return undefined;
   }
 
   isArriving({ iid }: Named): boolean {

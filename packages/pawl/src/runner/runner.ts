@@ -430,10 +430,8 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   #lookAtOwn(owner: string, target: Target): void {
-    if (owner !== this.#lease.id) return;
-    for (const run of this.#places.runs) {
-      if (run.id === target.id && run.workflow === target.workflow) return this.#looks.soon(run);
-    }
+    const run = owner === this.#lease.id ? this.#places.find(target) : undefined;
+    if (run !== undefined) this.#looks.soon(run);
   }
 
   finished(target: Target, ms: number, signal?: Signal): Promise<void> {
@@ -441,7 +439,7 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   askOthers(target: Target): boolean {
-    return this.#others.ask(target);
+    return this.#places.find(target) !== undefined || this.#others.ask(target);
   }
 
   tellEnd(target: Target): void {

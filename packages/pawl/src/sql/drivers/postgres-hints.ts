@@ -117,6 +117,7 @@ export class PgHints implements HintChannel {
             await connection.client.query({ text: "SELECT 1", query_timeout: PING_TIMEOUT_MS });
           }
         }
+        if (isWanted()) throw new Error("the connection was lost");
       } catch (error) {
         if (!isWanted()) return;
         this.#drop();
@@ -182,7 +183,9 @@ export class PgHints implements HintChannel {
 function hintFrom(payload: string | undefined): Hint | null {
   try {
     const hint = JSON.parse(payload ?? "") as Hint | null;
-    return typeof hint?.kind === "string" ? hint : null;
+    if (hint?.kind === "due") return hint;
+    const { workflow, id } = hint?.target ?? {};
+    return typeof workflow === "string" && typeof id === "string" ? hint : null;
   } catch {
     return null;
   }
