@@ -9,7 +9,7 @@ export type { Authorize, AuthorizeRequest, Policy } from "./authoring/policies.j
  * interruption: each is good.
  */
 export function bearerToken(secrets: string | readonly string[]): Policy {
-  const known = (typeof secrets === "string" ? [secrets] : [...secrets]).map(checkedSecret);
+  const known = (Array.isArray(secrets) ? secrets : [secrets]).map(checkedSecret);
   if (known.length === 0) throw new ValidationError("bearerToken needs a secret");
   const wanted = Promise.all(known.map(sha256));
   wanted.catch(() => {}); // whoever asks is told

@@ -11,7 +11,7 @@ export type AuthorizeRequest = {
   readonly params: Readonly<Record<string, string>>;
   readonly headers: RuntimeHeaders;
   /** The body as JSON, read when first asked for; undefined if there is none. */
-  body(): Promise<unknown>;
+  readonly body: () => Promise<unknown>;
 };
 
 /**

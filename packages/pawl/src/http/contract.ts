@@ -389,7 +389,8 @@ function control<const E extends readonly WorkflowErrorCode[]>(
     path: `${instance}/${verb}`,
     group: "manage",
     summary,
-    keyed: true,
+    // Pausing or resuming twice is as good as once.
+    ...(verb === "terminate" || verb === "restart" ? { keyed: true as const } : {}),
     response: ok,
     errors: [...ofInstance, ...errors],
   } as const;

@@ -117,7 +117,8 @@ export function httpHandler<Tx>(
   }
 
   async function bodyOf(schema: NonNullable<Match["route"]["body"]>, body: () => Promise<string>) {
-    const given = parseBody(await body(), limits) ?? {};
+    const given = parseBody(await body(), limits);
+    if (given === undefined) return {};
     checkKeys(schema, given, "the body");
     return given as Call["body"];
   }

@@ -1,0 +1,221 @@
+// What clients do to a server with bodies and connections.
+import { connect } from "node:net";
+import { defineWorkflow, WorkflowError, type Store } from "pawl";
+import { expect, test } from "vitest";
+import { collecting, type LogEntry } from "../scenarios/stage.js";
+import { inScope, type Scope } from "../support/scope.js";
+import { until } from "../support/until.js";
+import { get, post } from "./routes.js";
+import { memoryStore, served } from "./server.js";
+
+const workflows = {
+  A: defineWorkflow({
+    name: "a",
+    run: async (_event, step) => void (await step.waitForEvent("wait", { type: "go" })),
+  }),
+};
+
+function start(scope: Scope, options: object = {}) {
+  return served(scope, { workflows, run: false, ...options });
+}
+
+async function send(url: string, body: string | Uint8Array<ArrayBuffer>, headers = {}) {
+  const response = await fetch(`${url}/workflows/a/instances`, { method: "POST", body, headers });
+  return [response.status, await response.json()] as const;
+}
+
+test("a body that never ends is cut off at the limit", () =>
+  inScope(async (scope) => {
+    const { url, pawl } = await start(scope, { limits: { requestMaxBytes: 100_000 } });
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 10_000;
+        controller.enqueue(new Uint8Array(10_000).fill(0x20));
+      },
+    });
+    const response = await fetch(`${url}/workflows/a/instances`, {
+      method: "POST",
+      body: endless,
+      duplex: "half",
+    });
+    expect([response.status, await response.json()]).toEqual([
+      413,
+      {
+        code: "PAYLOAD_TOO_LARGE",
+        message: "the body has more than 100000 bytes (limits.requestMaxBytes)",
+      },
+    ]);
+    const sentAtAnswer = sent;
+    expect(sentAtAnswer).toBeLessThan(50_000_000);
+    expect((await send(url, " ".repeat(100_001)))[0]).toBe(413);
+    expect((await pawl.list("a")).instances).toEqual([]);
+    expect((await send(url, `{}${" ".repeat(99_998)}`))[0]).toBe(200);
+  }));
+
+test.each([
+  ["no JSON", "{", "the body is not JSON"],
+  ["no object", "[]", "the body must be an object, got an object"],
+  ["null", "null", "the body must be an object, got null"],
+  ["a strange key", '{"parmas":1}', 'the body has no "parmas"; it may have id, params'],
+  ["a tagged envelope", '{"$pawl":"Map","value":[]}', 'the body has no "$pawl"'],
+  ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "the body is not UTF-8"],
+  ["10,000 levels", `{"params":${"[".repeat(10_000)}${"]".repeat(10_000)}}`, "levels of nesting"],
+  ["half of 10,000 levels", "[".repeat(10_000), "levels of nesting"],
+  ["1,001 levels", `{"params":${"[".repeat(1_001)}${"]".repeat(1_001)}}`, "levels of nesting"],
+  [
+    "100,001 keys",
+    `{"params":{${Array.from({ length: 100_001 }, (_, i) => `"${i}":0`).join(",")}}}`,
+    "the body has more than 100000 keys (limits.requestMaxKeys)",
+  ],
+  ["a malformed tag", '{"params":{"$pawl":"Date","value":"soon"}}', "a malformed Date"],
+  ["an unknown tag", '{"params":{"$pawl":"Function"}}', "the unknown type"],
+  ["a number as id", '{"id":5}', "instance id must be a string, got 5"],
+  ["a path as id", '{"id":"../x"}', "instance id may only have letters"],
+] as const)("refused: %s", (_what, body, message) =>
+  inScope(async (scope) => {
+    const { url, pawl } = await start(scope);
+    const [status, answer] = await send(url, body);
+    expect([status, answer]).toEqual([
+      400,
+      { code: expect.stringMatching(/^INVALID_/), message: expect.stringContaining(message) },
+    ]);
+    expect((await pawl.list("a")).instances).toEqual([]);
+  }),
+);
+
+test("values that look dangerous are data", () =>
+  inScope(async (scope) => {
+    const { url, pawl } = await start(scope, { tick: { enabled: true, insecure: true } });
+    const params = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"lone":"\\ud800","nul":"\\u0000","$$pawl":1,"big":1e400}`;
+    expect((await send(url, `{"id":"x","params":${params}}`))[0]).toBe(200);
+    expect((await send(url, `{"id":"y","params":${"[".repeat(999)}${"]".repeat(999)}}`))[0]).toBe(
+      200,
+    );
+    expect(
+      (await post(`${url}/workflows/a/instances/x/events`, { type: "go", payload: 1 }))[0],
+    ).toBe(200);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    await post(`${url}/_runner/tick`);
+    expect((await pawl.workflows.A.get("x").then((i) => i.status())).status).toBe("complete");
+    expect((await get(`${url}/workflows/a/instances/x/history`))[0]).toBe(200);
+  }));
+
+test("browsers send JSON or nothing", () =>
+  inScope(async (scope) => {
+    const { url } = await start(scope);
+    const origin = { origin: "https://evil.example" };
+    expect((await send(url, "{}", origin))[0]).toBe(400);
+    expect(
+      (await send(url, "{}", { ...origin, "content-type": "text/plain;application/json" }))[0],
+    ).toBe(400);
+    expect(
+      (await send(url, "{}", { ...origin, "content-type": "application/json; charset=utf-8" }))[0],
+    ).toBe(200);
+    expect((await send(url, "{}"))[0]).toBe(200);
+  }));
+
+test("clients that go away in the middle of a body or an answer", () =>
+  inScope(async (scope) => {
+    const { url, pawl } = await start(scope);
+    const { port, hostname } = new URL(url);
+    const head =
+      "POST /api/workflows/a/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+    for (let i = 0; i < 20; i++) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(Number(port), hostname, () => {
+          socket.write(`${head}{"id":"gone"`, () =>
+            i % 2 === 0 ? socket.destroy() : socket.end(),
+          );
+        });
+        socket
+          .on("close", () => resolve())
+          .on("error", () => {})
+          .resume();
+      });
+    }
+    await pawl.workflows.A.create({ id: "x" });
+    for (let i = 0; i < 20; i++) {
+      const gone = new AbortController();
+      const stream = await fetch(`${url}/workflows/a/instances/x/events-stream`, {
+        signal: gone.signal,
+      });
+      await stream.body!.getReader().read();
+      gone.abort();
+    }
+    expect((await get(`${url}/workflows/a/instances`))[1].instances).toMatchObject([{ id: "x" }]);
+  }));
+
+test.each([
+  [
+    "a store that is away",
+    new WorkflowError("STORE_UNAVAILABLE", "SELECT secret", { cause: new Error("at 10.0.0.1") }),
+    [503, { code: "STORE_UNAVAILABLE", message: "the database is busy or away: try again" }],
+  ],
+  [
+    "a bug",
+    new Error("SELECT secret FROM password"),
+    [
+      500,
+      { code: "INTERNAL_ERROR", message: "something went wrong here; the server's log says what" },
+    ],
+  ],
+])("%s is told to the log, and little of it to the client", (_what, failure, answer) =>
+  inScope(async (scope) => {
+    const logs: LogEntry[] = [];
+    const store: Store = { ...memoryStore(scope), list: () => Promise.reject(failure) };
+    const { url } = await start(scope, { store, logger: collecting(logs) });
+    expect(await get(`${url}/workflows/a/instances`)).toEqual(answer);
+    const fields = { route: "/workflows/:workflowName/instances", error: String(failure) };
+    expect(logs).toEqual([{ level: "error", event: "http.failed", fields }]);
+  }),
+);
+
+test("before a migration: 503", () =>
+  inScope(async (scope) => {
+    const store = memoryStore(scope);
+    const { url } = await start(scope, { store: { ...store, migrate: async () => {} } });
+    const response = await fetch(`${url}/workflows/a/instances`);
+    expect([response.status, response.headers.get("retry-after"), await response.json()]).toEqual([
+      503,
+      "1",
+      { code: "STORE_UNAVAILABLE", message: "the database is busy or away: try again" },
+    ]);
+  }));
+
+test("one look serves all who watch, and none is left when they have gone", () =>
+  inScope(async (scope) => {
+    const store = memoryStore(scope);
+    let reads = 0;
+    const counted: Store = {
+      ...store,
+      history: (...given) => {
+        reads += 1;
+        return store.history(...given);
+      },
+    };
+    const { url, pawl } = await start(scope, { store: counted });
+    await pawl.workflows.A.create({ id: "x" });
+    const gone = new AbortController();
+    const readers = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const stream = `${url}/workflows/a/instances/x/events-stream`;
+        const { body } = await fetch(stream, { signal: gone.signal });
+        const reader = body!.getReader();
+        expect(new TextDecoder().decode((await reader.read()).value)).toContain('"queued"');
+        return reader;
+      }),
+    );
+    // 30 first looks of their own; from then on a common one, ever more rarely.
+    const joined = reads;
+    const since = performance.now();
+    const terminated = Promise.all(readers.map((reader) => reader.read()));
+    await until(() => reads >= joined + 2, "a look by itself");
+    const looks = reads - joined;
+    expect(looks).toBeLessThanOrEqual((performance.now() - since) / 100 + 3);
+    await (await pawl.workflows.A.get("x")).terminate();
+    for (const { value } of await terminated) {
+      expect(new TextDecoder().decode(value)).toContain('"terminated"');
+    }
+    gone.abort();
+  }));
