@@ -30,7 +30,6 @@ import {
   targetOf,
   unique,
   waiting,
-  watch,
 } from "../src/testing/conformance/build.js";
 import { database } from "./support/database.js";
 import { type Proxy, proxy } from "./support/proxy.js";
@@ -243,7 +242,6 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: seen,
   }),
   "commit that continues": commits({ kind: "continue" }),
-  "commit that watches": commits(watch(["paid"], { inMs: 700 })),
   "commit that parks": commits(parkFor(["paid"], { inMs: 700 })),
   "commit that releases": commits(release(700)),
   "commit that completes": commits(complete('"out"')),

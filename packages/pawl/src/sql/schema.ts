@@ -99,8 +99,6 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       /** Events accepted for this run; parking compares it with what the run has seen. */
       event_count: zero(big),
       wait_mask: zero(big),
-      /** The next wait of a leased run, beside its running bodies. */
-      wake_at: maybe(time),
       /** When the run's owner last looked; later events are later than this. */
       seen_at: zero(time),
       /** The last part of this claim that had to do with this row: it, and those before it, have had their say. */

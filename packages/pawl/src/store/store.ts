@@ -274,8 +274,6 @@ export type OutboxWrite = { readonly id: string; readonly topic: string; readonl
 export type Next =
   /** Stays leased; the ticket is locked but not written. */
   | { readonly kind: "continue" }
-  /** Stays leased, with waits beside running bodies. */
-  | { readonly kind: "watch"; readonly waitMask: number; readonly wake: Wake | null }
   /** Gives the ticket up until the wake or an event of an awaited type. Refused, as a value, if events arrived. */
   | {
       readonly kind: "park";
@@ -352,8 +350,6 @@ export type OwnedTicket = {
   readonly claimNumber: number;
   readonly pauseRequested: boolean;
   readonly eventCount: number;
-  /** The next wait beside a running body. */
-  readonly wakeAt: DbTime | null;
 };
 
 export type ListQuery = {

@@ -114,7 +114,6 @@ export type WakeOf = { readonly at: number } | { readonly inMs: number };
 
 export type NextOf =
   | { readonly kind: "continue" }
-  | { readonly kind: "watch"; readonly types: readonly string[]; readonly wake: WakeOf | null }
   | {
       readonly kind: "park";
       readonly types: readonly string[];
@@ -173,7 +172,6 @@ const historyBytes = fc.nat(5_000_000);
 const awaited = fc.subarray(eventTypes);
 const next: Arbitrary<NextOf> = fc.oneof(
   { weight: 9, arbitrary: fc.record({ kind: fc.constant("continue") }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("watch"), types: awaited, wake }) },
   {
     weight: 6,
     arbitrary: fc.record({ kind: fc.constant("park"), types: awaited, wake, historyBytes }),

@@ -666,8 +666,6 @@ export class Play {
 
   #next(next: NextOf): Next {
     switch (next.kind) {
-      case "watch":
-        return { kind: "watch", waitMask: waitMaskOf(next.types), wake: this.#wake(next.wake) };
       case "park": {
         const { types, wake, historyBytes } = next;
         return { kind: "park", waitMask: waitMaskOf(types), wake: this.#wake(wake), historyBytes };

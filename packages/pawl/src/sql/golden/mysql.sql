@@ -63,7 +63,6 @@ CREATE TABLE IF NOT EXISTS `pawl_ticket` (
   `pause_requested` INT NOT NULL DEFAULT 0,
   `event_count` BIGINT NOT NULL DEFAULT 0,
   `wait_mask` BIGINT NOT NULL DEFAULT 0,
-  `wake_at` BIGINT NULL,
   `seen_at` BIGINT NOT NULL DEFAULT 0,
   `part_no` INT NOT NULL DEFAULT 0,
   `takeovers` INT NOT NULL DEFAULT 0,

@@ -65,7 +65,6 @@ CREATE TABLE IF NOT EXISTS "pawl".ticket (
   pause_requested integer NOT NULL DEFAULT 0,
   event_count bigint NOT NULL DEFAULT 0,
   wait_mask bigint NOT NULL DEFAULT 0,
-  wake_at bigint,
   seen_at bigint NOT NULL DEFAULT 0,
   part_no integer NOT NULL DEFAULT 0,
   takeovers integer NOT NULL DEFAULT 0,

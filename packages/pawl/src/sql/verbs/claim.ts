@@ -23,7 +23,6 @@ export const leased = (now: string): Record<string, string> => ({
   claim_no: "t.claim_no + 1",
   class: "0",
   due_at: "NULL",
-  wake_at: "NULL",
   part_no: "0",
   seen_at: `CASE WHEN t.seen_at > ${now} THEN t.seen_at ELSE ${now} END`,
   started_at: `COALESCE(t.started_at, ${now})`,
@@ -34,7 +33,6 @@ const paused: Record<string, string> = {
   state: "'paused'",
   owner: "NULL",
   claim_no: "t.claim_no + 1",
-  wake_at: "NULL",
   pause_requested: "0",
   takeovers: "t.takeovers + 1",
 };

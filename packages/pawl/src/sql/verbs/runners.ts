@@ -93,7 +93,7 @@ export function runnerVerbs(sql: Sql): Runners {
 
 /** Writes the runner's row and nothing else: heartbeats that touch tickets deadlock with commits. */
 function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
-  const owned = "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count, t.wake_at";
+  const owned = "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count";
   if (sql.dialect.name === "postgres") {
     const beat = sql.prepare(
       "runner.heartbeat",
@@ -145,6 +145,5 @@ function toOwned(row: Row): OwnedTicket {
     claimNumber: int(row, "claim_no"),
     pauseRequested: int(row, "pause_requested") === 1,
     eventCount: int(row, "event_count"),
-    wakeAt: intOrNull(row, "wake_at"),
   };
 }

@@ -130,10 +130,6 @@ export function parkUntil(wake: Wake, historyBytes = 100): Next {
   return { kind: "park", waitMask: 0, wake, historyBytes };
 }
 
-export function watch(types: readonly string[], wake: Wake | null = null): Next {
-  return { kind: "watch", waitMask: waitMaskOf(types), wake };
-}
-
 export function release(inMs = 0): Next {
   return { kind: "release", inMs, historyBytes: 100 };
 }

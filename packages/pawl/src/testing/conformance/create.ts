@@ -301,7 +301,6 @@ export const createCases: readonly ConformanceCase[] = [
           claimNumber: 1,
           pauseRequested: false,
           eventCount: 0,
-          wakeAt: null,
         },
       ],
       "what the runner owns",

@@ -1,4 +1,4 @@
-import { equal, kindOf, matches, ok, only } from "./assert.js";
+import { equal, matches, ok, only } from "./assert.js";
 import {
   aPart,
   aStep,
@@ -9,7 +9,6 @@ import {
   dueIn,
   failWith,
   leased,
-  leaseMs,
   parkFor,
   parkUntil,
   release,
@@ -18,7 +17,6 @@ import {
   stepsOf,
   targetOf,
   waiting,
-  watch,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
@@ -77,23 +75,6 @@ export const endingCases: readonly ConformanceCase[] = [
     equal(await dueIn(store, run), 800, "due");
     clock.advance(800);
     equal((await claimOne(store)).iid, run.iid, "claimed");
-  }),
-
-  stillTime("a watch keeps the lease and shows its next wait", async ({ store, clock }) => {
-    const run = await leased(store);
-    const wakeAt = async () => {
-      const answer = kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
-      return only(answer.owned, "owned").wakeAt;
-    };
-    const answer = await commitOk(store, aPart(run, { next: watch(["paid"], { inMs: 900 }) }));
-    equal(answer.state, "leased", "the state");
-    equal(await wakeAt(), clock.now() + 900, "the wait");
-    clock.advance(100);
-    await commitOk(store, aPart(run, { partNumber: 2 }));
-    equal(await wakeAt(), clock.now() + 800, "the wait after progress");
-    await commitOk(store, aPart(run, { partNumber: 3, next: watch([]) }));
-    equal(await wakeAt(), null, "no wait any more");
-    equal(await statusOf(store, run), "running", "the status");
   }),
 
   stillTime("a commit hands over the events that the run has not seen", async ({ store }) => {

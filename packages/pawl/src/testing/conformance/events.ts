@@ -4,6 +4,7 @@ import {
   aPart,
   aRunner,
   aStep,
+  aWait,
   anEvent,
   anInstance,
   claimOne,
@@ -22,7 +23,6 @@ import {
   statusOf,
   targetOf,
   waiting,
-  watch,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -233,7 +233,8 @@ export const eventCases: readonly ConformanceCase[] = [
 
   stillTime("an event for a running turn names the runner that has it", async ({ store }) => {
     const run = await leased(store);
-    await commitOk(store, aPart(run, { next: watch(["paid"], { inMs: 60_000 }) }));
+    const steps = [aWait(1, { inMs: 60_000 }, { type: "waitForEvent", waitKey: "paid" })];
+    await commitOk(store, aPart(run, { steps }));
     equal(
       await store.sendEvent(targetOf(run), anEvent("paid")),
       { kind: "accepted", woken: false, owner: run.runner },

@@ -24,7 +24,6 @@ import {
   stepsOf,
   takeOver,
   targetOf,
-  watch,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime, type StillWorld } from "./world.js";
@@ -69,7 +68,6 @@ export const fenceCases: readonly ConformanceCase[] = [
       const child = anInstance({ workflow: "child" });
       for (const next of [
         { kind: "continue" } as const,
-        watch(["paid"]),
         parkFor(["paid"]),
         release(),
         complete(),

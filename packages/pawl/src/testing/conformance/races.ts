@@ -17,7 +17,6 @@ import {
   release,
   targetOf,
   unique,
-  watch,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase } from "./fixture.js";
@@ -80,9 +79,6 @@ const operations = {
     return untilNotBusy(async () => (await store.poll([request]))[0] ?? fail("no answer"));
   }),
   progress: one((store, { run }) => commit(store, aPart(run, { steps: [aStep(1)] }))),
-  watch: one((store, { run }) =>
-    commit(store, aPart(run, { steps: [aStep(1)], next: watch(["paid"], { inMs: 700 }) })),
-  ),
   park: one((store, { run }) =>
     commit(store, aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 700 }) })),
   ),

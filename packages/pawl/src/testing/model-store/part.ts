@@ -34,11 +34,6 @@ function endTurn(
   switch (next.kind) {
     case "continue":
       break;
-    case "watch":
-      if (!isNewer) break;
-      run.waitMask = next.waitMask;
-      run.wakeAt = wakeAt(next.wake, now);
-      break;
     case "park":
       if (!isNewer) break; // it was refused before
       if (run.events.length > seenEvents && !pauseRequested(run)) break;

@@ -24,8 +24,6 @@ export type Run = {
   /** When a runner should look next; null without a timer, and while leased, paused or ended. */
   dueAt: DbTime | null;
   waitMask: number;
-  /** The next wait of a leased run. */
-  wakeAt: DbTime | null;
   /** When its owner last looked. Never goes back. */
   seenAt: DbTime;
   /** The last part of this claim that was about the ticket. */
@@ -86,7 +84,6 @@ export function newRun(runNumber: number, dueAt: DbTime): Run {
     resuming: false,
     dueAt,
     waitMask: 0,
-    wakeAt: null,
     seenAt: 0,
     partNumber: 0,
     takeovers: 0,
@@ -107,7 +104,6 @@ export function leaseTo(instance: Instance, owner: string, now: DbTime): void {
   run.owner = owner;
   run.resuming = true;
   run.dueAt = null;
-  run.wakeAt = null;
   run.partNumber = 0;
   run.seenAt = Math.max(run.seenAt, now);
   run.startedAt ??= now;
@@ -124,7 +120,6 @@ export function giveUp(
   run.status = after(run, command);
   run.dueAt = run.status === "paused" ? null : dueAt;
   run.owner = null;
-  run.wakeAt = null;
   run.waitMask = waitMask;
   run.takeovers = 0;
   run.historyBytes = historyBytes;
@@ -135,7 +130,6 @@ export function end(run: Run, status: InstanceState, now: DbTime): void {
   run.finishedAt = now;
   run.owner = null;
   run.dueAt = null;
-  run.wakeAt = null;
 }
 
 /** Numbered in the order of arrival; later than all that its owner has seen, whatever the clock says. */

@@ -217,7 +217,6 @@ export class ModelStore implements Store<object> {
         claimNumber,
         pauseRequested: pauseRequested(run),
         eventCount: run.events.length,
-        wakeAt: run.wakeAt,
       }));
     return { kind: "ok", now, owned };
   }
@@ -271,7 +270,6 @@ export class ModelStore implements Store<object> {
       orphan.claimNumber += 1;
       orphan.run.status = after(orphan.run, "claim");
       orphan.run.owner = null;
-      orphan.run.wakeAt = null;
       orphan.run.takeovers += 1;
     }
     const reserved = Math.min(reservedForNew, limit, fresh.length);

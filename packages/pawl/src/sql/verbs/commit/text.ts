@@ -41,10 +41,7 @@ export const ticketChanges = (now: string): Record<string, string> => ({
   state: "p.becomes",
   owner: "CASE WHEN p.becomes = 'leased' THEN t.owner ELSE NULL END",
   due_at: `CASE WHEN p.becomes IN ('waiting', 'queued') THEN COALESCE(p.wake_at, ${now} + p.wake_in) ELSE NULL END`,
-  wake_at: `CASE WHEN p.becomes <> 'leased' THEN NULL
-    WHEN p.next = 'watch' THEN COALESCE(p.wake_at, ${now} + p.wake_in) ELSE t.wake_at END`,
-  wait_mask:
-    "CASE WHEN p.becomes = 'leased' AND p.next <> 'watch' THEN t.wait_mask ELSE p.wait_mask END",
+  wait_mask: "CASE WHEN p.becomes = 'leased' THEN t.wait_mask ELSE p.wait_mask END",
   pause_requested: "CASE WHEN p.becomes = 'paused' THEN 0 ELSE t.pause_requested END",
   takeovers: "CASE WHEN p.becomes = 'leased' THEN COALESCE(p.takeovers, t.takeovers) ELSE 0 END",
   history_bytes: "CASE WHEN p.becomes = 'leased' THEN t.history_bytes ELSE p.history_bytes END",
