@@ -53,6 +53,8 @@ export interface RunHost {
   lookAt(run: Run, at: DbTime): void;
   /** The code of a parked run called a step: take its ticket again. */
   reopen(run: Run): void;
+  /** The run's claim is another's now, or nobody's. */
+  lost(run: Run): void;
   /** The turn is over. */
   ended(run: Run, how: TurnEnd): void;
 }

@@ -45,6 +45,8 @@ export class Run {
   #historyBytes: number;
   /** The code of the parked, or parking, run called a step. */
   #wantsReopen = false;
+  /** A look did not find the ticket ours. */
+  #wasMissed = false;
 
   #pauseRequested = false;
   #isDraining = false;
@@ -127,7 +129,7 @@ export class Run {
   }
 
   /** A part was sent, and not yet answered. */
-  get hasPartOnItsWay(): boolean {
+  get #hasPartOnItsWay(): boolean {
     return this.#writes.partOnItsWay !== null;
   }
 
@@ -169,6 +171,12 @@ export class Run {
     this.#waits.take(answer.events);
     this.#pauseRequested = answer.pauseRequested;
     this.#schedulePass();
+  }
+
+  /** A look did not find the ticket ours. Or our own part gave it up: then the answer on its way knows. */
+  isLostForSure(): boolean {
+    this.#wasMissed = this.#isGivingUp;
+    return !this.#isGivingUp;
   }
 
   /** No body starts any more; the run gives its ticket back when those that run are done. */
@@ -312,7 +320,7 @@ export class Run {
       if (this.#frontier.endWaits()) return this.#schedulePass();
       this.#frontier.startBodies(this.#gate);
     }
-    if (this.hasPartOnItsWay || !this.#hasNews()) return this.#watch();
+    if (this.#hasPartOnItsWay || !this.#hasNews()) return this.#watch();
     this.#unstick();
     this.#host.submit(this);
   }
@@ -373,7 +381,7 @@ export class Run {
 
   /** Nothing to write and nothing to start: what will bring the run on? */
   #watch(): void {
-    if (this.hasPartOnItsWay || this.#outcome !== null) return;
+    if (this.#hasPartOnItsWay || this.#outcome !== null) return;
     const { wake } = this.#waits;
     if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
     if (!this.#frontier.isEmpty) return this.#unstick();
@@ -444,10 +452,13 @@ export class Run {
 
   /** The store's answer to the part. */
   committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
-    if (!this.hasPartOnItsWay || this.#place !== "leased") return;
+    if (!this.#hasPartOnItsWay || this.#place !== "leased") return;
     this.#waits.heard(answer.now);
     this.#writes.applied(answer.now);
     this.#pauseRequested = answer.pauseRequested;
+    // It was ours when the park was refused, and a look has not found it since.
+    if (answer.state === "leased" && this.#wasMissed) return this.#host.lost(this);
+    this.#wasMissed = false;
     if (answer.state === "leased") {
       this.#wantsReopen = false;
       this.#waits.take(answer.events);

@@ -74,8 +74,7 @@ export class Looks {
       if (answer === undefined || !isSame || !this.#events.isLeased(run)) continue;
       if (answer.kind === "ok") run.look(answer);
       else if (answer.kind === "busy") busy.push(run);
-      // Or our own part parked it, and its answer is still on its way: that one knows.
-      else if (!run.hasPartOnItsWay) this.#events.lost(run);
+      else if (run.isLostForSure()) this.#events.lost(run);
     }
     // Locks are held in real time, also under a test clock.
     if (busy.length > 0) this.#runtime.scheduler.grace(BUSY_MS, () => this.#again(busy));

@@ -85,13 +85,13 @@ export class Runner implements RunHost, RunnerHints {
     this.#claims = new Claims(store, this.#lanes, this.#lease, this.#places, clock, logger);
     this.#unknownWork = new UnknownWork(store, this.#lanes, clock, logger);
     this.#committer = new Committer(store, runtime, options.batch, logger, {
-      lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
+      lost: (run) => this.lost(run),
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
     this.#looks = new Looks(store, runtime, logger, {
       isLeased: (run) => this.#places.has(run),
-      lost: (run) => this.#lost(run, "another runner has it, or it was ended"),
+      lost: (run) => this.lost(run),
       failed: () => this.#lease.lostTouch(),
     });
     this.#finishWaiters = new FinishWaiters(runtime.scheduler);
@@ -321,6 +321,10 @@ export class Runner implements RunHost, RunnerHints {
         this.#context.logger.warn("reopen.failed", { error: String(error) });
       })
       .finally(() => arrival.over());
+  }
+
+  lost(run: Run): void {
+    this.#lost(run, "another runner has it, or it was ended");
   }
 
   ended(run: Run, how: TurnEnd): void {

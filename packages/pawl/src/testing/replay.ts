@@ -254,6 +254,7 @@ class Replay implements RunHost {
 
   lookAt(): void {}
   reopen(): void {}
+  lost(): void {}
   ended(): void {}
 
   // What that means
