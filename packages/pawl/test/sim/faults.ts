@@ -12,6 +12,7 @@ export const faults = [
   "busy",
   "frozen",
   "slow",
+  "late",
   // Not faults, but worst moments: someone does this just before the call arrives.
   "pause",
   "restart",
@@ -39,7 +40,7 @@ export interface FaultPlan {
   sending(process: Process, verb: Verb, args: readonly unknown[]): void;
   heard(process: Process, verb: Verb, args: readonly unknown[], answer: unknown): void;
   applied(op: Applied): void;
-  /** How long a frozen process stays so. */
+  /** How long a frozen process stays so, and a slow call takes; a late answer twice as long. */
   readonly freezeMs: number;
 }
 
@@ -58,7 +59,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
       const fault = plan.faultOf(process, verb, args);
       if (fault === "crashBefore") return plan.crash(process);
       const there = fault === "slow" ? plan.freezeMs : world.dice.upTo(MAX_LATENCY_MS);
-      const back = world.dice.upTo(MAX_LATENCY_MS);
+      const back = fault === "late" ? 2 * plan.freezeMs : world.dice.upTo(MAX_LATENCY_MS);
       world.after(there, () => {
         const refuse = (): void => {
           world.after(back, () => process.enter(() => reject(away())));

@@ -3,8 +3,23 @@ import { eventTypes, randomProgram, type Node } from "./program.js";
 import { Dice } from "./random.js";
 import type { Client, Scenario } from "./simulate.js";
 
+/** A scenario as data. Stored, it stays what it is when the dice below change. */
+export type Plan = Omit<Scenario, "faultOf" | "client"> & {
+  /** How likely a call meets one of these. */
+  readonly faultRate: number;
+  readonly faults: readonly Fault[];
+  /** What people do, one after the other. */
+  readonly acts: readonly Act[];
+};
+
+type Act = { readonly afterMs: number; readonly id: string } & (
+  | { readonly act: "send"; readonly type: string }
+  | { readonly act: "sendAtDeadline" | "stopARunner" | "nothing" }
+  | { readonly act: "pause" | "resume" | "restart" | "terminate" }
+);
+
 /** Everything at once: random programs, several processes, faults, events and control operations. */
-export function randomScenario(seed: number): Scenario {
+export function randomPlan(seed: number): Plan {
   const dice = new Dice(seed);
   const programs = Array.from({ length: dice.between(1, 4) }, () => randomProgram(dice));
   const healAtMs = dice.pick([3_000, 10_000, 20_000]);
@@ -15,18 +30,38 @@ export function randomScenario(seed: number): Scenario {
     seed,
     programs,
     processes: dice.between(1, 3),
-    faultOf: (world, verb, _index, process) => {
-      if (!world.dice.chance(faultRate) || chosen.length === 0) return null;
-      const fault = world.dice.pick(chosen);
-      return process.name === "client" ? harmless(fault) : fault;
-    },
+    faultRate,
+    faults: chosen,
     skewMs: dice.pick([0, 5_000, 3_600_000]),
     liveRuns: dice.pick([0, 1, 1_000]),
     changesCode: dice.chance(0.3),
     batchParts: dice.pick([1, 2, 500]),
     outages: dice.chance(0.2) ? [{ fromMs: start, toMs: start + dice.between(50, 4_000) }] : [],
-    client: (client) => randomClient(client, dice, healAtMs),
     healAtMs,
+    acts: Array.from({ length: dice.between(0, 12) }, () =>
+      randomAct(dice, programs.length, healAtMs),
+    ),
+  };
+}
+
+function randomAct(dice: Dice, programs: number, untilMs: number): Act {
+  const when = { afterMs: dice.upTo(Math.ceil(untilMs / 8)), id: `p${dice.upTo(programs - 1)}` };
+  const act = dice.upTo(9);
+  if (act < 4) return { ...when, act: "send", type: dice.pick(eventTypes) };
+  if (act === 9) return { ...when, act: dice.chance(0.3) ? "terminate" : "nothing" };
+  const others = ["sendAtDeadline", "pause", "resume", "stopARunner", "restart"] as const;
+  return { ...when, act: others[act - 4] as (typeof others)[number] };
+}
+
+export function scenarioOf(plan: Plan): Scenario {
+  return {
+    ...plan,
+    faultOf: (world, _verb, _index, process) => {
+      if (!world.dice.chance(plan.faultRate) || plan.faults.length === 0) return null;
+      const fault = world.dice.pick(plan.faults);
+      return process.name === "client" ? harmless(fault) : fault;
+    },
+    client: (client) => perform(client, plan.acts),
   };
 }
 
@@ -35,37 +70,46 @@ function harmless(fault: Fault): Fault | null {
   return ["replyLost", "notApplied", "pause", "restart"].includes(fault) ? fault : null;
 }
 
-async function randomClient(client: Client, dice: Dice, untilMs: number): Promise<void> {
-  const acts = dice.between(0, 12);
-  for (let n = 0; n < acts; n++) {
-    await client.world.sleep(dice.upTo(Math.ceil(untilMs / 8)));
-    const id = dice.pick(client.ids);
-    const act = dice.upTo(9);
-    if (act < 4) await client.send(id, dice.pick(eventTypes));
-    else if (act === 4) await client.sendAtDeadline();
-    else if (act === 5) await client.control(id, "pause");
-    else if (act === 6) await client.control(id, "resume");
-    else if (act === 7) client.stopARunner();
-    else if (act === 8) await client.control(id, "restart");
-    else if (dice.chance(0.3)) await client.control(id, "terminate");
+async function perform(client: Client, acts: readonly Act[]): Promise<void> {
+  for (const each of acts) {
+    await client.world.sleep(each.afterMs);
+    switch (each.act) {
+      case "send":
+        await client.send(each.id, each.type);
+        break;
+      case "sendAtDeadline":
+        await client.sendAtDeadline();
+        break;
+      case "stopARunner":
+        client.stopARunner();
+        break;
+      case "nothing":
+        break;
+      default:
+        await client.control(each.id, each.act);
+    }
   }
 }
 
-/** One program, one process, one fault at one call. */
+/** Which calls meet which faults. */
+export type Strikes = Readonly<Record<number, Fault>>;
+
+/** One program, and faults at chosen calls. */
 export function sweepScenario(
   program: Node,
-  at: number,
-  fault: Fault | null,
-  processes = 2,
+  strikes: Strikes,
+  { processes = 2, liveRuns = 1_000 } = {},
 ): Scenario {
   return {
     seed: 1,
     programs: [program],
     processes,
-    faultOf: (_world, _verb, index, process) =>
-      index === at && (process.name !== "client" || fault === "replyLost") ? fault : null,
+    faultOf: (_world, _verb, index, process) => {
+      const fault = strikes[index] ?? null;
+      return process.name !== "client" || fault === "replyLost" ? fault : null;
+    },
     skewMs: 0,
-    liveRuns: 1_000,
+    liveRuns,
     changesCode: false,
     batchParts: 500,
     outages: [],

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { faults } from "./faults.js";
+import type { Node } from "./program.js";
 import { alone, deadlyPrograms, smallPrograms } from "./programs.js";
-import { sweepScenario } from "./scenarios.js";
+import { sweepScenario, type Strikes } from "./scenarios.js";
 import { simulate } from "./simulate.js";
 
 describe("bodies that end their processes", () => {
   for (const [name, { program, ending }] of Object.entries(deadlyPrograms)) {
     test(name, async () => {
-      const { outcomes } = await simulate(sweepScenario(program, 0, null));
+      const { outcomes } = await simulate(sweepScenario(program, {}));
       expect(outcomes[0]).toMatch(ending);
     });
   }
@@ -18,14 +19,30 @@ describe("one fault at every call to the store", () => {
     test(
       name,
       async () => {
-        const processes = alone.has(name) ? 1 : 2;
-        const { calls } = await simulate(sweepScenario(program, 0, null, processes));
+        const options = { processes: alone.has(name) ? 1 : 2 };
+        const { calls } = await simulate(sweepScenario(program, {}, options));
         expect(calls).toBeGreaterThan(5);
         for (let at = 1; at <= calls; at++) {
-          for (const fault of faults) {
-            await simulate(sweepScenario(program, at, fault, processes)).catch((error: Error) => {
-              throw new Error(`${fault} at call ${at}: ${error.message}`);
-            });
+          for (const fault of faults) await strike(program, { [at]: fault }, options);
+        }
+      },
+      120_000,
+    );
+  }
+});
+
+/** What an answer finds that is late: its run restarted, its runner dead. */
+describe("a late answer, and a fault meanwhile", () => {
+  for (const second of ["restart", "frozen"] as const) {
+    test(
+      second,
+      async () => {
+        const options = { processes: 2, liveRuns: 0 };
+        const program = smallPrograms["a sleep"] as Node;
+        const { calls } = await simulate(sweepScenario(program, {}, options));
+        for (let at = 1; at <= calls; at++) {
+          for (let then = at + 1; then <= at + 12; then++) {
+            await strike(program, { [at]: "late", [then]: second }, options);
           }
         }
       },
@@ -33,3 +50,15 @@ describe("one fault at every call to the store", () => {
     );
   }
 });
+
+async function strike(
+  program: Node,
+  strikes: Strikes,
+  options: { readonly processes: number },
+): Promise<void> {
+  try {
+    await simulate(sweepScenario(program, strikes, options));
+  } catch (error) {
+    throw new Error(`${JSON.stringify(strikes)}: ${(error as Error).message}`, { cause: error });
+  }
+}
