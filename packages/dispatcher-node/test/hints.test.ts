@@ -26,7 +26,7 @@ const alone: StartRunnerOptions = {
 };
 const timeout = "20 seconds";
 
-type Code = (event: WorkflowEvent<unknown>, step: WorkflowStep) => Promise<unknown>;
+type Code = (event: WorkflowEvent, step: WorkflowStep) => Promise<unknown>;
 const wait: Code = async (_event, step) =>
   (await step.waitForEvent("wait", { type: "go" })).payload;
 
