@@ -1,27 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inScope, Scope } from "../../pawl/test/support/scope.js";
-import { servers } from "../../pawl/test/support/servers.js";
+import { stores } from "../../pawl/test/support/servers.js";
 import { until } from "../../pawl/test/support/until.js";
-import { compileApp, stage } from "./support/apps.js";
+import { stage } from "./support/apps.js";
+import { compileProcess } from "./support/compile.js";
 
 /* Real processes, ended as processes are: by signals they can answer, and by those they cannot. */
 
-const asked = process.env["PAWL_TEST_STORES"];
-const kinds = [
-  ...(asked === undefined || asked.includes("sqlite") ? ["sqlite" as const] : []),
-  ...servers,
-];
 const timeout = "30 seconds";
 const all = ["first", "gated", "last"];
 
 let app: string;
 const scope = new Scope();
 beforeAll(async () => {
-  app = await compileApp(scope);
+  app = await compileProcess(scope, "dispatcher-node/test/support/app.ts");
 });
 afterAll(() => scope.end());
 
-describe.each(kinds)("processes on %s", (kind) => {
+describe.each(stores)("processes on %s", (kind) => {
   test("SIGTERM: what runs ends, nothing more begins, exit 0; another goes on, and no attempt is lost", () =>
     inScope(async (own) => {
       const { work, open, traced, ledger, start } = await stage(own, kind);

@@ -21,17 +21,11 @@ import {
 import { database } from "./support/database.js";
 import { compileWorker, startWorker, type Worker } from "./support/processes.js";
 import { inScope, Scope } from "./support/scope.js";
-import { servers } from "./support/servers.js";
+import { stores } from "./support/servers.js";
 import { until } from "./support/until.js";
 import type { WorkerPlace } from "./support/worker.js";
 
 /* Several processes on one database, as in production; each with its own clock, zone and connections. */
-
-const asked = process.env["PAWL_TEST_STORES"];
-const kinds = [
-  ...(asked === undefined || asked.includes("sqlite") ? ["sqlite" as const] : []),
-  ...servers,
-];
 
 let workerFile: string;
 const all = new Scope();
@@ -59,7 +53,7 @@ async function somewhere(
   return { place: { kind, at: db.url, name: db.name, skewMs: 0 }, store: db.store() };
 }
 
-describe.each(kinds)("four processes on %s", (kind) => {
+describe.each(stores)("four processes on %s", (kind) => {
   const scope = new Scope();
   let store: Store;
   let workers: Worker[];
@@ -135,7 +129,7 @@ describe.each(kinds)("four processes on %s", (kind) => {
   });
 });
 
-describe.each(kinds)("a process an hour ahead, in Kolkata, on %s", (kind) => {
+describe.each(stores)("a process an hour ahead, in Kolkata, on %s", (kind) => {
   test("stores the database's time, to the millisecond", () =>
     inScope(async (scope) => {
       const { place, store } = await somewhere(scope, kind);

@@ -1,11 +1,8 @@
-import { execFile, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { openSqlite } from "@pawl/dispatcher-node";
 import { createWorkflows, type Store } from "pawl";
 import { sqliteStore } from "pawl/sqlite";
@@ -14,40 +11,6 @@ import type { Scope } from "../../../pawl/test/support/scope.js";
 import { until } from "../../../pawl/test/support/until.js";
 import type { AppOptions, AppPlace } from "./app.js";
 import { workflow, type Trace } from "./work.js";
-
-const root = fileURLToPath(new URL("../../../../", import.meta.url));
-const tsc = path.join(root, "node_modules/typescript/bin/tsc");
-const run = promisify(execFile);
-
-/** Builds the packages, and compiles the application against them; answers its file. */
-export async function compileApp(scope: Scope): Promise<string> {
-  await run(process.execPath, [
-    tsc,
-    "-b",
-    path.join(root, "packages/dispatcher-node/tsconfig.src.json"),
-  ]);
-  await mkdir(path.join(root, ".cache"), { recursive: true });
-  // Inside the repository, to find the packages.
-  const folder = await mkdtemp(path.join(root, ".cache", "app-"));
-  scope.defer(() => rm(folder, { recursive: true }));
-  const support = path.join(root, "packages/dispatcher-node/test/support");
-  const config = {
-    extends: path.join(root, "tsconfig.base.json"),
-    compilerOptions: {
-      types: ["node"],
-      composite: false,
-      sourceMap: false,
-      noCheck: true, // that is `npm run check`'s
-      customConditions: [],
-      rootDir: support,
-      outDir: folder,
-    },
-    files: [path.join(support, "app.ts")],
-  };
-  await writeFile(path.join(folder, "tsconfig.json"), JSON.stringify(config));
-  await run(process.execPath, [tsc, "-p", folder]);
-  return path.join(folder, "app.js");
-}
 
 export type App = {
   readonly pid: number;

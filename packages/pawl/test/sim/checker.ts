@@ -65,7 +65,6 @@ export function must(condition: boolean, message: () => string): asserts conditi
 
 /** Watches committed states one after the other, and judges the whole at the end. */
 export class Checker {
-  readonly #ledger: Ledger;
   readonly #steps = new Map<string, StepRow>();
   readonly #consumers = new Map<string, number>();
   readonly #instances = new Map<string, InstanceRow>();
@@ -78,8 +77,7 @@ export class Checker {
   readonly #diverged = new Set<string>();
   readonly #now: () => number;
 
-  constructor(ledger: Ledger, now: () => number) {
-    this.#ledger = ledger;
+  constructor(now: () => number) {
     this.#now = now;
   }
 
@@ -217,30 +215,17 @@ export class Checker {
   }
 
   /** When all is over. */
-  end(snapshot: Snapshot): void {
+  end(snapshot: Snapshot, ledger: Ledger): void {
     const runs = new Map(snapshot.instances.map((row) => [row.iid, row]));
     for (const row of snapshot.steps) {
       const id = runs.get(row.iid)?.id ?? "?";
-      this.#checkExecution(row, `${id}#${row.run_no}`);
+      checkExecution(ledger, row, `${id}#${row.run_no}`);
       this.#checkTimes(row, snapshot.events);
     }
     this.#checkOrder(snapshot);
-    this.#checkBranches();
+    this.#checkBranches(ledger);
     this.#checkChildren(snapshot);
-    this.#checkAttempts();
-  }
-
-  /** A stored result is what that very attempt returned. */
-  #checkExecution(row: StepRow, run: string): void {
-    if (row.type !== "do" || row.status !== "completed") return;
-    const entries = this.#ledger.of(run, row.name);
-    const { token } = JSON.parse(row.result ?? "null") as { token: string };
-    const source = entries.find((entry) => entry.token === token);
-    must(source !== undefined, () => `the result of ${run} ${row.name} was never returned`);
-    must(
-      source.attempt === row.attempts,
-      () => `${run} ${row.name}: the result of attempt ${source.attempt} as ${row.attempts}`,
-    );
+    checkAttempts(ledger);
   }
 
   #checkTimes(row: StepRow, events: readonly EventRow[]): void {
@@ -289,9 +274,9 @@ export class Checker {
   }
 
   /** What a race has decided stays decided: bodies that follow from it never follow from another end of it. */
-  #checkBranches(): void {
+  #checkBranches({ entries }: Ledger): void {
     const taken = new Map<string, string>();
-    for (const { run, step } of this.#ledger.entries) {
+    for (const { run, step } of entries) {
       const [branch, winner] = step.split(":");
       if (winner === undefined || this.#diverged.has(run.split("#")[0] ?? "")) continue;
       const key = `${run} ${branch}`;
@@ -311,15 +296,28 @@ export class Checker {
       children.set(of, id);
     }
   }
+}
 
-  #checkAttempts(): void {
-    const counted = new Map<string, number>();
-    for (const { run, step, maxAttempts, wasGivenBack } of this.#ledger.entries) {
-      if (wasGivenBack) continue;
-      const key = `${run} ${step}`;
-      const count = (counted.get(key) ?? 0) + 1;
-      counted.set(key, count);
-      must(count <= maxAttempts, () => `${key} was entered ${count} times, allowed ${maxAttempts}`);
-    }
+/** A stored result is what that very attempt returned. */
+function checkExecution(ledger: Ledger, row: StepRow, run: string): void {
+  if (row.type !== "do" || row.status !== "completed") return;
+  const entries = ledger.of(run, row.name);
+  const { token } = JSON.parse(row.result ?? "null") as { token: string };
+  const source = entries.find((entry) => entry.token === token);
+  must(source !== undefined, () => `the result of ${run} ${row.name} was never returned`);
+  must(
+    source.attempt === row.attempts,
+    () => `${run} ${row.name}: the result of attempt ${source.attempt} as ${row.attempts}`,
+  );
+}
+
+function checkAttempts({ entries }: Ledger): void {
+  const counted = new Map<string, number>();
+  for (const { run, step, maxAttempts, wasGivenBack } of entries) {
+    if (wasGivenBack) continue;
+    const key = `${run} ${step}`;
+    const count = (counted.get(key) ?? 0) + 1;
+    counted.set(key, count);
+    must(count <= maxAttempts, () => `${key} was entered ${count} times, allowed ${maxAttempts}`);
   }
 }

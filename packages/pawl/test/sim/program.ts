@@ -149,6 +149,15 @@ export function messageOf(error: unknown): string {
   return error.name === "Error" ? error.message : error.name;
 }
 
+/** An output as `outcomesOf` writes it: without the tokens of bodies. */
+export function normal(output: string | null): string {
+  return JSON.stringify(JSON.parse(output ?? "null"), (_key, value: unknown) =>
+    typeof value === "object" && value !== null && "token" in value
+      ? (value as unknown as { step: string }).step
+      : value,
+  );
+}
+
 /** How a program may end: outputs as JSON, errors by their message. Null if there are too many ways. */
 export type Outcomes = { readonly values: Set<string>; readonly errors: Set<string> } | null;
 

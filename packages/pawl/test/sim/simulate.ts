@@ -11,7 +11,15 @@ import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
-import { execute, messageOf, outcomesOf, type DoNode, type Node, type Outside } from "./program.js";
+import {
+  execute,
+  messageOf,
+  normal,
+  outcomesOf,
+  type DoNode,
+  type Node,
+  type Outside,
+} from "./program.js";
 import { newIncarnation, Witness, type Incarnation } from "./witness.js";
 import { Process, World } from "./world.js";
 
@@ -114,7 +122,7 @@ class Simulation implements FaultPlan {
     this.#database = database;
     this.#world = new World(scenario.seed, database.clock);
     const now = (): number => this.#world.now;
-    this.#checker = new Checker(this.#ledger, now);
+    this.#checker = new Checker(now);
     this.#witness = new Witness(this.#checker, now);
   }
 
@@ -176,7 +184,7 @@ class Simulation implements FaultPlan {
       );
       throw new Violation(`all is over, and a runner is still busy: ${busy.join("; ")}`);
     }
-    this.#checker.end(end);
+    this.#checker.end(end, this.#ledger);
     const outcomes = this.#checkOutcomes(end);
     this.#countCloseCalls(end);
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
@@ -664,14 +672,6 @@ function ifDuplicate(error: { code?: string }): void {
 }
 
 /** Bodies return their names with a token that differs each time. */
-function normal(output: string | null): string {
-  return JSON.stringify(JSON.parse(output ?? "null"), (_key, value: unknown) =>
-    typeof value === "object" && value !== null && "token" in value
-      ? (value as unknown as { step: string }).step
-      : value,
-  );
-}
-
 function brief(answer: unknown): string {
   const text = JSON.stringify(answer) ?? "";
   return text.length > 160 ? `${text.slice(0, 160)}…` : text;

@@ -2,11 +2,15 @@ import type { Scope } from "./scope.js";
 
 export type Kind = "postgres" | "mariadb" | "mysql";
 
-const all: readonly Kind[] = ["postgres", "mariadb", "mysql"];
-const asked = (process.env["PAWL_TEST_STORES"] ?? all.join(",")).split(",").map((n) => n.trim());
+const all = ["sqlite", "postgres", "mariadb", "mysql"] as const;
+const asked = process.env["PAWL_TEST_STORES"]?.split(",").map((name) => name.trim());
 
-/** The servers that this run is about. */
-export const servers: readonly Kind[] = all.filter((kind) => asked.includes(kind));
+/** The databases that this run is about. */
+export const stores: readonly (Kind | "sqlite")[] = all.filter(
+  (kind) => asked === undefined || asked.includes(kind),
+);
+/** Those of them that are servers. */
+export const servers: readonly Kind[] = stores.filter((kind) => kind !== "sqlite");
 
 export function sharedServer(kind: Kind): string {
   const variable = `PAWL_TEST_${kind.toUpperCase()}_URL`;

@@ -1,0 +1,226 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { decodeError } from "../../../pawl/src/model/error-codec.js";
+import { Checker, must, type InstanceRow, type Snapshot } from "../../../pawl/test/sim/checker.js";
+import type { Ledger } from "../../../pawl/test/sim/ledger.js";
+import { messageOf, normal, outcomesOf } from "../../../pawl/test/sim/program.js";
+import { Dice } from "../../../pawl/test/sim/random.js";
+import { inScope, type Scope } from "../../../pawl/test/support/scope.js";
+import type { Kind } from "../../../pawl/test/support/servers.js";
+import { LedgerFile, readLedger } from "./ledger-file.js";
+import { ClientLog, makeLoad, resumeAll } from "./load.js";
+import { somewhere, type Place } from "./place.js";
+import { Process } from "./processes.js";
+
+const RUNNERS = 3;
+const LEASE_MS = 1_500;
+const LOOK_EVERY_MS = 500;
+/** Longer than any program takes from its start, with every attempt and wait. */
+const HEAL_MS = 120_000;
+
+export type ChaosReport = {
+  readonly seed: number;
+  readonly instances: number;
+  readonly steps: number;
+  readonly bodies: number;
+  readonly bodiesRepeated: number;
+  readonly lost: number;
+  /** What happened to processes, server and lines, and what people heard. */
+  readonly happened: Readonly<Record<string, number>>;
+  readonly healedInMs: number;
+};
+
+type Options = {
+  readonly kind: Kind | "sqlite";
+  readonly seconds: number;
+  readonly seed: number;
+  /** The compiled worker. */
+  readonly file: string;
+};
+
+/** Real processes and a real server, and a plan to break them all; in the end everything must be as it was said. */
+export function chaos(options: Options): Promise<ChaosReport> {
+  return inScope(async (scope) => {
+    const dice = new Dice(options.seed);
+    const place = await somewhere(scope, options.kind);
+    const ledgerPath = ledgerIn(scope);
+    const start = (name: string, role: "api" | "runner"): Process =>
+      new Process(scope, options.file, {
+        name,
+        role,
+        ...place.worker,
+        ledger: ledgerPath,
+        leaseMs: LEASE_MS,
+      });
+    const api = start("api", "api");
+    const runners = Array.from({ length: RUNNERS }, (_, n) => start(`runner-${n}`, "runner"));
+    await Promise.all([api, ...runners].map((each) => each.start()));
+
+    const log = new ClientLog();
+    const happened = new Map<string, number>();
+    const checker = new Checker(() => Date.now());
+    let isOver = false;
+    const until = performance.now() + options.seconds * 1_000;
+    const isLate = (): boolean => isOver || performance.now() >= until;
+    const whole = Promise.all([
+      makeLoad(dice.fork(), () => api.url, log, isLate),
+      disturb(dice.fork(), place, api, runners, happened, isLate),
+      watch(place, checker, isLate),
+    ]);
+    try {
+      await whole;
+    } finally {
+      isOver = true;
+    }
+
+    for (const each of [api, ...runners]) each.thaw();
+    const healedFrom = performance.now();
+    const last = await healed(place, checker, api);
+    const healedInMs = Math.round(performance.now() - healedFrom);
+    const ledger = readLedger(ledgerPath);
+    judge(last, checker, ledger, log);
+    const collapses = [api, ...runners].flatMap((each) => each.collapses);
+    must(collapses.length === 0, () => collapses.join("\n"));
+
+    return {
+      seed: options.seed,
+      instances: last.instances.length,
+      steps: last.steps.length,
+      bodies: ledger.entries.length,
+      bodiesRepeated: repeated(ledger),
+      lost: 0,
+      happened: Object.fromEntries([...happened, ...log.refusals]),
+      healedInMs,
+    };
+  });
+}
+
+function ledgerIn(scope: Scope): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "pawl-chaos-"));
+  scope.defer(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, "ledger");
+  new LedgerFile(file).close();
+  return file;
+}
+
+/** One accident after the other, by the dice; each may hit what the last one left broken. */
+async function disturb(
+  dice: Dice,
+  place: Place,
+  api: Process,
+  runners: readonly Process[],
+  happened: Map<string, number>,
+  isOver: () => boolean,
+): Promise<void> {
+  const frozen = new Set<Promise<unknown>>();
+  const freeze = (victim: Process, ms: number): void => {
+    victim.freeze();
+    const thawed = sleep(ms).then(() => victim.thaw());
+    frozen.add(thawed);
+  };
+  const accidents: Record<string, () => unknown> = {
+    "runners killed": () => dice.pick(runners).kill(),
+    "runners frozen": () => freeze(dice.pick(runners), dice.between(100, 3 * LEASE_MS)),
+    "runners asked to end": () => dice.pick(runners).terminate(),
+    "API killed": () => api.kill(),
+    ...Object.fromEntries(
+      Object.entries(place.accidents).map(([what, cause]) => [what, () => cause(dice)]),
+    ),
+  };
+  while (!isOver()) {
+    await sleep(dice.between(200, 1_200));
+    const what = dice.pick(Object.keys(accidents));
+    happened.set(what, 1 + (happened.get(what) ?? 0));
+    // A server that is starting cannot be asked for anything.
+    await Promise.resolve(accidents[what]?.()).catch(() => {});
+  }
+  await Promise.all(frozen);
+}
+
+/** Looks at committed states while things happen; a server that is away is looked at later. */
+async function watch(place: Place, checker: Checker, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const snapshot = await place.snapshot().catch(() => null);
+    if (snapshot !== null) checker.state(snapshot);
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+type Last = Awaited<ReturnType<Place["snapshot"]>>;
+
+/** Nothing is broken any more: everything must come to an end, and what was paused after it was resumed. */
+async function healed(place: Place, checker: Checker, api: Process): Promise<Last> {
+  const deadline = performance.now() + HEAL_MS;
+  for (;;) {
+    const snapshot = await place.snapshot();
+    checker.state(snapshot);
+    if (snapshot.tickets.length === 0) return snapshot;
+    must(performance.now() < deadline, () => stuck(snapshot));
+    const ids = new Map(snapshot.instances.map(({ iid, id }) => [iid, id]));
+    const paused = snapshot.tickets.filter(
+      ({ state, pause_requested }) => state === "paused" || pause_requested === 1,
+    );
+    await resumeAll(
+      () => api.url,
+      paused.map(({ tid }) => ids.get(tid) ?? ""),
+    );
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+function stuck({ tickets, instances, steps }: Snapshot): string {
+  const [ticket] = tickets;
+  const instance = instances.find(({ iid }) => iid === ticket?.tid);
+  const own = steps.filter(({ iid }) => iid === ticket?.tid);
+  return `${tickets.length} runs did not end, such as ${JSON.stringify({ instance, ticket, own })}`;
+}
+
+/** The database, the ledger of the bodies and what people were told must tell one story. */
+function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): void {
+  checker.end(last, ledger);
+  const byId = new Map<string, InstanceRow>();
+  for (const row of last.instances) {
+    must(!byId.has(row.id), () => `there are two of ${row.id}`);
+    byId.set(row.id, row);
+  }
+  for (const [id, program] of log.unsure) {
+    const row = byId.get(id);
+    must(row !== undefined || !log.created.has(id), () => `${id} was acknowledged, and is lost`);
+    if (row === undefined) continue;
+    if (log.terminated.has(id) && !log.restarted.has(id)) {
+      must(row.status === "terminated", () => `${id} was terminated, and is ${row.status}`);
+    }
+    if (row.status !== "terminated") mustBePossible(row, program);
+  }
+  const eventIds = new Map<string, number>();
+  for (const id of last.eventIds) eventIds.set(id, 1 + (eventIds.get(id) ?? 0));
+  for (const sent of log.sent) {
+    const [id = "", eventId = ""] = sent.split(" ");
+    // An ended run's own events that were not moved in yet go with it; a new run's are its own.
+    if (log.restarted.has(id)) continue;
+    must(eventIds.get(eventId) === 1, () => `${sent} is there ${eventIds.get(eventId) ?? 0} times`);
+  }
+}
+
+function mustBePossible(
+  { id, status, output, error }: InstanceRow,
+  program: Parameters<typeof outcomesOf>[0],
+) {
+  const possible = outcomesOf(program, true);
+  const failure = status === "errored" ? messageOf(decodeError(error ?? "null")) : null;
+  if (possible === null || failure === "RunCrashedError") return;
+  const isPossible =
+    failure === null ? possible.values.has(normal(output)) : possible.errors.has(failure);
+  must(isPossible, () => `${id} ended with ${failure ?? output}: ${JSON.stringify(program)}`);
+}
+
+/** Bodies that ran again though none before had failed: at least once is the promise, this is its price. */
+function repeated({ entries }: Ledger): number {
+  const whole = new Map<string, number>();
+  for (const { run, step, failedAt } of entries) {
+    if (failedAt === null) whole.set(`${run} ${step}`, 1 + (whole.get(`${run} ${step}`) ?? 0));
+  }
+  return entries.filter(({ failedAt }) => failedAt === null).length - whole.size;
+}
