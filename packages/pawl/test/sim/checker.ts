@@ -66,6 +66,8 @@ export function must(condition: boolean, message: () => string): asserts conditi
 /** Watches committed states one after the other, and judges the whole at the end. */
 export class Checker {
   readonly #steps = new Map<string, StepRow>();
+  /** The run numbers of the last state: what was an old run then has not changed since. */
+  #current: ReadonlyMap<string, number> = new Map();
   readonly #consumers = new Map<string, number>();
   readonly #instances = new Map<string, InstanceRow>();
   readonly #claims = new Map<string, number>();
@@ -171,7 +173,8 @@ export class Checker {
   }
 
   #checkSteps({ steps, instances }: Snapshot): void {
-    const current = new Map(instances.map(({ iid, run_no }) => [iid, run_no]));
+    const current = this.#current;
+    this.#current = new Map(instances.map(({ iid, run_no }) => [iid, run_no]));
     const names = new Set<string>();
     for (const row of steps) {
       const key = `${row.iid}/${row.run_no}/${row.ord}`;
