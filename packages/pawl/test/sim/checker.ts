@@ -225,6 +225,7 @@ export class Checker {
       checkExecution(ledger, row, `${id}#${row.run_no}`);
       this.#checkTimes(row, snapshot.events);
     }
+    checkChain(snapshot.steps);
     this.#checkOrder(snapshot);
     this.#checkBranches(ledger);
     this.#checkChildren(snapshot);
@@ -322,5 +323,20 @@ function checkAttempts({ entries }: Ledger): void {
     const count = (counted.get(key) ?? 0) + 1;
     counted.set(key, count);
     must(count <= maxAttempts, () => `${key} was entered ${count} times, allowed ${maxAttempts}`);
+  }
+}
+
+/** What settled later was written under the same claim or a newer one: an owner of old writes nothing any more. */
+function checkChain(steps: readonly StepRow[]): void {
+  const settled = steps.filter(({ seq }) => seq !== null);
+  const last = new Map<string, StepRow>();
+  for (const row of settled.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0))) {
+    const run = `${row.iid}/${row.run_no}`;
+    const before = last.get(run);
+    must(
+      before === undefined || (before.seq !== row.seq && before.claim_no <= row.claim_no),
+      () => `settled out of turn: ${JSON.stringify([before, row])}`,
+    );
+    last.set(run, row);
   }
 }
