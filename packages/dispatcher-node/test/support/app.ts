@@ -22,6 +22,7 @@ export type AppOptions = {
   readonly folder: string;
   readonly leaseMs: number;
   readonly drainMs: number;
+  readonly pollMs: number;
 };
 
 async function open({ kind, at, name }: AppPlace): Promise<Store> {
@@ -39,15 +40,14 @@ async function open({ kind, at, name }: AppPlace): Promise<Store> {
   return mysqlStore(mysql.createPool({ uri: at, database: name }));
 }
 
-const { place, folder, leaseMs, drainMs } = JSON.parse(process.argv[2] ?? "") as AppOptions;
+const { place, folder, leaseMs, drainMs, pollMs } = JSON.parse(process.argv[2] ?? "") as AppOptions;
 const WORK = workflow(
   (line) => appendFileSync(join(folder, "ledger"), `${JSON.stringify(line)}\n`),
   (gate) => existsSync(join(folder, gate)),
 );
 const logger = { debug() {}, info: log, warn: log, error: log };
 const pawl = createWorkflows({ workflows: { WORK }, store: await open(place), logger });
-// Only what wakes it by itself: the poll is too slow to help in any test.
-const poll = { minMs: 600_000, maxMs: 600_000 };
+const poll = { minMs: pollMs, maxMs: pollMs };
 const runner = startRunner(pawl, { leaseMs, poll });
 drainOnSignals([runner], { timeoutMs: drainMs });
 process.on("disconnect", () => process.exit(99));

@@ -18,7 +18,12 @@ export type App = {
   readonly events: readonly { readonly event: string }[];
   signal(signal: NodeJS.Signals): void;
   exited(): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** What it wrote to stderr. */
+  errors(): string;
 };
+
+/** The poll is too slow to help in any test. */
+const defaults = { leaseMs: 2_000, drainMs: 10_000, pollMs: 600_000 };
 
 /** A migrated database, what bodies leave behind, and a way to start processes on it. */
 export async function stage(
@@ -50,7 +55,7 @@ export async function stage(
         `a trace of ${JSON.stringify(wanted)}`,
       ),
     start: (file: string, options: Partial<AppOptions> = {}) =>
-      start(scope, file, { place, folder, leaseMs: 2_000, drainMs: 10_000, ...options }),
+      start(scope, file, { place, folder, ...defaults, ...options }),
   };
 }
 
@@ -108,6 +113,7 @@ async function start(scope: Scope, file: string, options: AppOptions): Promise<A
   return {
     pid: child.pid as number,
     events,
+    errors: () => errors,
     signal: (signal) => void child.kill(signal),
     exited: async () => {
       const [code, signal] = await exit;

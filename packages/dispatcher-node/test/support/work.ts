@@ -10,8 +10,14 @@ export type Trace = {
   readonly what: "began" | "aborted";
 };
 
-/** A body waits here until `<folder>/<gate>` exists. */
-export type WorkParams = { readonly gate?: string } | undefined;
+export type WorkParams =
+  | {
+      /** A body waits until `<folder>/<gate>` exists. */
+      readonly gate?: string;
+      /** So many more steps, with naps between them. */
+      readonly more?: number;
+    }
+  | undefined;
 
 export const workflow = (trace: (line: Trace) => void, isOpen: (gate: string) => boolean) =>
   defineWorkflow({
@@ -26,6 +32,11 @@ export const workflow = (trace: (line: Trace) => void, isOpen: (gate: string) =>
           if (gate !== undefined) while (!isOpen(gate)) await pause(5);
           return name;
         });
-      return [await body("first"), await body("gated", event.payload?.gate), await body("last")];
+      const names = [await body("first"), await body("gated", event.payload?.gate)];
+      for (let n = 1; n <= (event.payload?.more ?? 0); n++) {
+        names.push(await body(`more ${n}`));
+        await step.sleep(`nap ${n}`, 20);
+      }
+      return [...names, await body("last")];
     },
   });

@@ -1,0 +1,83 @@
+// @ts-check
+// npm run bench -- latency: from an event sent by one process to the step that another one runs for it, on PostgreSQL.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { availableParallelism, loadavg, totalmem } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startServers } from "../../scripts/servers/index.mjs";
+import { short, table } from "../measure.mjs";
+import { now, open } from "./workflow.mjs";
+
+const EVENTS = 300;
+const WARM_UP = 50;
+
+export async function benchLatency() {
+  const { urls, stop } = await startServers({ stores: ["postgres"] });
+  try {
+    const heard = await measure(urls.postgres ?? "", "listen", EVENTS);
+    const polled = await measure(urls.postgres ?? "", "poll", 30);
+    console.log(
+      `${new Date().toISOString().slice(0, 16)} UTC; ${availableParallelism()} cores, ` +
+        `${Math.round(totalmem() / 2 ** 30)} GB; Node ${process.version}; load ${(loadavg()[0] ?? 0).toFixed(1)}; ` +
+        "two processes, one event at a time, ms\n",
+    );
+    console.log(
+      table(
+        ["from sendEvent to", "events", "p50", "p90", "p99", "max"],
+        [
+          ["the step, with LISTEN/NOTIFY", ...row(heard.step)],
+          ["the result in the sender, with LISTEN/NOTIFY", ...row(heard.result)],
+          ["the step, by the poll alone", ...row(polled.step)],
+        ],
+      ),
+    );
+  } finally {
+    await stop();
+  }
+}
+
+/** @param {number[]} samples */
+function row(samples) {
+  const sorted = samples.toSorted((a, b) => a - b);
+  const at = (/** @type {number} */ share) =>
+    short(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
+  return [String(samples.length), at(0.5), at(0.9), at(0.99), at(1)];
+}
+
+/**
+ * @param {string} url
+ * @param {"listen" | "poll"} how
+ * @param {number} events
+ */
+async function measure(url, how, events) {
+  const schema = `latency_${how}`;
+  const { pawl, pool, end } = open(url, schema);
+  await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+  await pawl.migrate();
+  const runner = fork(fileURLToPath(new URL("runner.mjs", import.meta.url)), [url, schema, how]);
+  await once(runner, "message");
+  /** @type {{ step: number[], result: number[] }} */
+  const samples = { step: [], result: [] };
+  for (let n = -WARM_UP; n < events; n++) {
+    if (n % 50 === 0) console.error(`latency: ${how}, ${n} of ${events}`);
+    if (n < 0 && how === "poll") continue;
+    const instance = await pawl.workflows.Wait.create();
+    while ((await instance.status()).status !== "waiting") await pause(5);
+    const result = instance.result();
+    // Long enough for the sender to have asked to be told, as anyone does who waits for a while.
+    await pause(250);
+    const sentAt = now();
+    await instance.sendEvent({ type: "go" });
+    const wentOnAt = /** @type {number} */ (await result);
+    if (n < 0) continue;
+    samples.step.push(wentOnAt - sentAt);
+    samples.result.push(now() - sentAt);
+  }
+  const exited = once(runner, "exit");
+  runner.disconnect();
+  await exited;
+  await pool.query(`DROP SCHEMA ${schema} CASCADE`);
+  await end();
+  return samples;
+}
