@@ -69,7 +69,7 @@ async function measure(url, how, events) {
     await pause(250);
     const sentAt = now();
     await instance.sendEvent({ type: "go" });
-    const wentOnAt = /** @type {number} */ (await result);
+    const wentOnAt = await result;
     if (n < 0) continue;
     samples.step.push(wentOnAt - sentAt);
     samples.result.push(now() - sentAt);

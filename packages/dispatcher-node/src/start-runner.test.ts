@@ -10,7 +10,7 @@ import {
   type WorkflowStep,
   type WorkflowEvent,
 } from "pawl";
-import { sqliteStore } from "pawl/sqlite";
+import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openSqlite } from "./open-sqlite.js";
 import { startRunner, type StartRunnerOptions } from "./start-runner.js";
@@ -300,6 +300,88 @@ describe("startRunner", () => {
     pawl.wake();
     await pause(60);
     expect(calls).toEqual([]);
+  });
+
+  test("retryAfter as a date is a moment of the database's clock", async () => {
+    const hour = 3_600_000;
+    for (const aheadMs of [hour, -hour]) {
+      const handle = openSqlite(":memory:");
+      const databaseNow = (): number => Date.now() + aheadMs;
+      const store = sqliteStore(handle, { clock: { now: databaseNow } });
+      const began: number[] = [];
+      const code: Code = (_event, step) =>
+        step.do("a", { retries: { limit: 1, delay: 0 } }, () => {
+          began.push(performance.now());
+          if (began.length > 1) return;
+          throw Object.assign(new Error("busy"), { retryAfter: new Date(databaseNow() + 300) });
+        });
+      const pawl = createWorkflows({ workflows: { MAIN: { name: "main", run: code } }, store });
+      await pawl.migrate();
+      const runner = startRunner(pawl);
+      await (await pawl.workflows.MAIN.create()).result({ timeout });
+      const [first = 0, second = 0] = began;
+      expect(second - first).toBeGreaterThan(250);
+      await runner.stop();
+      await pawl.close();
+      handle.close();
+    }
+  });
+
+  test("a run that is held tells when it will be tried again", async () => {
+    const handle = openSqlite(":memory:");
+    const process = (code: Code) =>
+      createWorkflows({
+        workflows: { MAIN: { name: "main", run: code } },
+        store: sqliteStore(handle),
+        onDivergence: "hold",
+      });
+    const first = process(wait);
+    await first.migrate();
+    const instance = await first.workflows.MAIN.create();
+    await first.tick();
+    await first.close();
+    // The same name for another kind of step.
+    const second = process(async (_event, step) => step.do("wait", () => "other"));
+    await (await second.workflows.MAIN.get(instance.id)).sendEvent({ type: "go" });
+    const wakes: number[] = [];
+    second.runner.serve((inMs) => wakes.push(inMs));
+    await (
+      await second.runner.start()
+    ).done;
+    const held = expect.toSatisfy((ms: number) => ms > 50_000 && ms < 61_000);
+    expect(wakes.at(-1)).toEqual(held);
+    expect(await second.runner.nextWakeInMs()).toEqual(held);
+    await second.close();
+    handle.close();
+  });
+
+  test("a claim of which no turn can be made is reported, and the others go on", async () => {
+    const handle = openSqlite(":memory:");
+    const own = sqliteStore(handle);
+    const logged: string[] = [];
+    const log = (event: string): void => void logged.push(event);
+    const logger: Logger = { debug() {}, info: log, warn: log, error: log };
+    const gate = new Gate();
+    const code: Code = async (event, step) => {
+      if (event.payload?.held !== true) return "ok";
+      // Parked, and called by itself.
+      await Promise.race([step.sleep("nap", "1 hour"), gate.enter()]);
+      return step.do("after", () => "held");
+    };
+    const store: Store<SqliteHandle> = { ...own, reopen: async () => [null as never] };
+    const workflows = { MAIN: { name: "main", run: code } } as const;
+    const pawl = createWorkflows({ workflows, store, logger });
+    await pawl.migrate();
+    const runner = startRunner(pawl);
+    const { MAIN } = pawl.workflows;
+    const held = await MAIN.create({ params: { held: true } });
+    await until(async () => (await held.status()).status === "waiting");
+    gate.open();
+    await until(() => logged.includes("turn.failed"));
+    expect(await (await MAIN.create()).result({ timeout })).toBe("ok");
+    await runner.stop();
+    await pawl.close();
+    handle.close();
   });
 
   test("refuses options that make no sense", () => {

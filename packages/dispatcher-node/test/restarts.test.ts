@@ -8,7 +8,8 @@ import {
   servers,
 } from "../../pawl/test/support/servers.js";
 import { until } from "../../pawl/test/support/until.js";
-import { compileApp, stage, type App } from "./support/apps.js";
+import { stage, type App } from "./support/apps.js";
+import { compileProcess } from "./support/compile.js";
 
 /* A database that crashes and comes back under load, and processes that do not. */
 
@@ -25,7 +26,7 @@ const outage = /^(claim|commit|heartbeat|load|poll|reopen|adopt|listen)\.failed$
 let app: string;
 const scope = new Scope();
 beforeAll(async () => {
-  app = await compileApp(scope);
+  app = await compileProcess(scope, "dispatcher-node/test/support/app.ts");
 });
 afterAll(() => scope.end());
 
@@ -40,16 +41,16 @@ describe.skipIf(!canStartServers)("a database that restarts under load", () => {
         const apps = [await start(app, options), await start(app, options)];
 
         const ids: string[] = [];
-        let isOver = false;
-        const load = async (name: string): Promise<void> => {
-          for (let n = 0; !isOver; n++) {
+        const load = { isOver: false };
+        const creating = async (name: string): Promise<void> => {
+          for (let n = 0; !load.isOver; n++) {
             const id = `${name}-${n}`;
             await insist(() => work.create({ id, params: { more: MORE } }));
             ids.push(id);
             await until(() => ledger().length > ids.length, "work goes on", 20);
           }
         };
-        const loads = Promise.all(["a", "b", "c"].map(load));
+        const loads = Promise.all(["a", "b", "c"].map(creating));
         loads.catch(() => {}); // reported below
         for (let restarts = 0; restarts < 2; restarts++) {
           const before = ids.length;
@@ -58,7 +59,7 @@ describe.skipIf(!canStartServers)("a database that restarts under load", () => {
         }
         const after = ids.length;
         await Promise.race([loads, until(() => ids.length > after + 15, "under load again")]);
-        isOver = true;
+        load.isOver = true;
         await loads;
 
         for (const id of ids) {

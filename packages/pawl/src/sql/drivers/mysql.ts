@@ -91,8 +91,10 @@ export function mysqlDriver(
           "tx must be a mysql2 connection with an open transaction, not a pool",
         );
       }
-      const connection = tx as MysqlTransaction & MysqlQueryable & { promise?(): MysqlQueryable };
-      return drive(connection.promise?.() ?? connection, script());
+      const given = tx as MysqlTransaction & MysqlQueryable & { promise?(): MysqlQueryable };
+      const connection = given.promise?.() ?? given;
+      await checkCharacterSet(given, connection);
+      return drive(connection, script());
     },
     close: async () => lanes.close(),
   };
@@ -107,6 +109,27 @@ function checkRoom(promised: MysqlPromisePool, connections: number): void {
       `the pool's connectionLimit is ${limit}, and Pawl keeps ${connections} of its connections: give it more`,
     );
   }
+}
+
+const withRightCharacterSet = new WeakSet<object>();
+
+/**
+ * In any other, names become other bytes than the engine's, and letters that it lacks something else: through latin1,
+ * "日" arrives as "å". The driver writes by its own idea of the session's, so both are asked.
+ */
+async function checkCharacterSet(given: object, connection: MysqlQueryable): Promise<void> {
+  if (withRightCharacterSet.has(given)) return;
+  const sql =
+    "SELECT @@character_set_client AS client, @@character_set_connection AS connection, HEX('é') AS sent";
+  const [rows] = await connection.query({ ...plainRows, sql });
+  const { client, connection: own, sent } = (rows as Row[])[0] ?? {};
+  if (client !== "utf8mb4" || own !== "utf8mb4" || sent !== "C3A9") {
+    throw new WorkflowError(
+      "INVALID_REQUEST",
+      `tx must be a connection of which driver and session use the character set utf8mb4, not ${String(client)}`,
+    );
+  }
+  withRightCharacterSet.add(given);
 }
 
 async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlConnection> {
