@@ -48,8 +48,6 @@ export function assemble<const R extends Registry, Tx>(
   { runtime, timing, runner: runnerOptions, overrides }: Workings,
 ): Assembled<R, Tx> {
   const { codec = jsonPlusCodec, logger = silent } = options;
-  const watchers = new Watchers({ store: options.store, codec, runtime });
-  const store = watchedStore(options.store, watchers);
   const limits = resolveLimits(options.limits);
   const entries = entriesOf(options.workflows, limits);
   // Bindings tell the runner, and the runner gives bindings to its runs: one of them comes first.
@@ -61,6 +59,8 @@ export function assemble<const R extends Registry, Tx>(
     askOthers: (target) => runner.askOthers(target),
     tellEnd: (target) => runner.tellEnd(target),
   };
+  const watchers = new Watchers({ store: options.store, codec, runtime, hints });
+  const store = watchedStore(options.store, watchers);
   const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints };
   const workflows = makeBindings(instances) as Bindings<R, Tx>;
   const context: EngineContext = {

@@ -35,7 +35,7 @@ export class Tracker {
   }
 
   #goOnFrom(cursor: string): void {
-    const shape = ["integer", "integer", "string", "string"] as const;
+    const shape = ["int32", "int32", "string", "string"] as const;
     const [run, ord, status, page] = decodeCursor(cursor, this.#about, shape);
     this.#runNumber = run as number;
     this.#settledOrd = ord as number;

@@ -1,5 +1,6 @@
-import type { InstancesContext } from "../instances/ports.js";
+import type { InstancesContext, RunnerHints } from "../instances/ports.js";
 import { instanceNotFound } from "../instances/requests.js";
+import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
 import type { StepRecord, Target } from "../store/records.js";
 import type { HistoryPage, Store } from "../store/store.js";
@@ -18,6 +19,8 @@ const PAGE_SIZE = 50;
 const MAX_BACKLOG = 20_000;
 
 type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
+  /** How the end of a run becomes known, also from other processes. */
+  readonly hints: Pick<RunnerHints, "finished" | "askOthers">;
   readonly store: Pick<Store<never>, "get" | "history">;
 };
 
@@ -132,6 +135,7 @@ class Watcher {
   #isHinted = false;
   #stopRest: (() => void) | null = null;
   #isRunning = false;
+  #isClosed = false;
 
   constructor(context: Watched, target: Target, leave: () => void) {
     this.#context = context;
@@ -154,6 +158,7 @@ class Watcher {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const watch of this.#watches) watch.end();
     this.wake();
   }
@@ -186,13 +191,10 @@ class Watcher {
     if (this.#joining.length > 0) return;
     await new Promise<void>((resolve) => void scheduler.after(SHORTEST_REST_MS, resolve));
     if (this.#isHinted || this.#joining.length > 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = scheduler.after(ms, resolve);
-      this.#stopRest = () => {
-        cancel();
-        resolve();
-      };
-    });
+    const rest = newAborter();
+    this.#stopRest = () => rest.abort(undefined);
+    this.#context.hints.askOthers(this.#target);
+    await this.#context.hints.finished(this.#target, ms, rest.signal);
     this.#stopRest = null;
   }
 
@@ -224,6 +226,7 @@ class Watcher {
       if (record === null) throw instanceNotFound(this.#target);
       this.iid = record.iid;
       await this.#read(watch.tracker, [watch]);
+      if (this.#isClosed) watch.end();
       if (!watch.isEnded) {
         if (this.#watches.size === 0) this.#tail = watch.tracker;
         this.#watches.add(watch);

@@ -80,6 +80,8 @@ export type HistoryEvent = {
   readonly consumedByStep: number | null;
 };
 
+const MAX_RUN_NUMBER = 2 ** 31 - 1;
+
 export async function history<Tx>(
   context: InstancesContext<Tx>,
   workflow: string,
@@ -91,13 +93,14 @@ export async function history<Tx>(
   const { runNumber } = options;
   knownWorkflow(context, workflow);
   validInstanceId(id, limits);
-  if (runNumber !== undefined && !(Number.isSafeInteger(runNumber) && runNumber >= 1)) {
+  if (runNumber !== undefined && !(Number.isInteger(runNumber) && runNumber >= 1)) {
     throw invalidRequest(`runNumber must be a whole number from 1, got ${quote(runNumber)}`);
   }
   const page = await store.history(target, {
     order: "oldest",
     pageSize: validPageSize(options.pageSize, limits),
-    ...(runNumber === undefined ? {} : { runNumber }),
+    // Of a larger one than the column holds, nothing is known either.
+    ...(runNumber === undefined ? {} : { runNumber: Math.min(runNumber, MAX_RUN_NUMBER) }),
     ...validCursor(options.cursor),
   });
   if (page === null) throw instanceNotFound(target);

@@ -6,7 +6,7 @@ import { quote } from "./quote.js";
 // Callers' mistakes are `WorkflowError` with a code; authors' mistakes (step, workflow, queue) `ValidationError`.
 
 // Control characters (C0, DEL, C1) and lone surrogates: some databases refuse them, some change them.
-const unstorable = /[\p{Cc}\p{Cs}]/u;
+export const unstorable = /[\p{Cc}\p{Cs}]/u;
 const identifier = /^[a-zA-Z0-9_][a-zA-Z0-9-_]*$/;
 
 export function validInstanceId(given: unknown, limits: Limits): string {

@@ -1,4 +1,5 @@
 import { WorkflowError } from "../model/errors.js";
+import { unstorable } from "../model/names.js";
 
 const VERSION = 1;
 /** A cursor of ours is far shorter; anything longer is not worth decoding. */
@@ -24,7 +25,8 @@ function fingerprint(query: string): number {
   return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
 }
 
-export type PositionShape = readonly ("string" | "integer")[];
+/** `int32` is for columns of that size: some databases refuse to compare them with anything larger. */
+export type PositionShape = readonly ("string" | "integer" | "int32")[];
 
 export function decodeCursor(
   cursor: string,
@@ -37,12 +39,22 @@ export function decodeCursor(
   if (version !== VERSION) throw invalid("it comes from another version");
   if (of !== fingerprint(query)) throw invalid("it belongs to another query");
   const fits =
-    position.length === shape.length &&
-    position.every((value, i) =>
-      shape[i] === "integer" ? Number.isSafeInteger(value) : typeof value === "string",
-    );
+    position.length === shape.length && position.every((value, i) => isOfShape(value, shape[i]));
   if (!fits) throw invalid("it is damaged");
   return position as (string | number)[];
+}
+
+function isOfShape(value: unknown, shape: PositionShape[number] | undefined): boolean {
+  switch (shape) {
+    case "int32":
+      return Number.isInteger(value) && Math.abs(value as number) < 2 ** 31;
+    case "integer":
+      return Number.isSafeInteger(value);
+    case "string":
+      return typeof value === "string" && !unstorable.test(value);
+    default:
+      return false;
+  }
 }
 
 function invalid(why: string): WorkflowError {

@@ -221,9 +221,9 @@ describe("result", () => {
       const nothing = await client.workflows.NOTHING.create();
       expect(await nothing.result()).toBeUndefined();
       const waiting = await client.workflows.WAIT.create();
-      const result = waiting.result();
+      const ended = expect(waiting.result()).rejects.toBeInstanceOf(InstanceTerminatedError);
       await waiting.terminate();
-      await expect(result).rejects.toBeInstanceOf(InstanceTerminatedError);
+      await ended;
     }));
 
   test("holds one stream, and goes on after it broke", () =>

@@ -208,6 +208,54 @@ export function routesWork(openStore: OpenStore): void {
       ]);
     }));
 
+  test("forged cursors do no harm", () =>
+    inScope(async (scope) => {
+      const { url } = await start(scope);
+      const orders = `${url}/workflows/order/instances`;
+      await post(`${orders}/batch`, { instances: [{ id: "o1" }, { id: "o2" }] });
+      await until(
+        async () => (await get(`${orders}/o1`))[1].details.status === "waiting",
+        "waiting",
+      );
+      await post(`${orders}/o1/events`, { type: "other" });
+      const stream = (await fetch(`${orders}/o1/events-stream`)).body!.getReader();
+      const { value } = await stream.read();
+      await stream.cancel();
+      const pages = [
+        [`${orders}?pageSize=1&`, (await get(`${orders}?pageSize=1`))[1].cursor],
+        [
+          `${orders}/o1/history?pageSize=1&`,
+          (await get(`${orders}/o1/history?pageSize=1`))[1].cursor,
+        ],
+        [`${orders}/o1/events-stream?`, messagesIn(new TextDecoder().decode(value))[0]!.id],
+      ] as const;
+      const hostile = [
+        -1,
+        0,
+        2 ** 31,
+        -(2 ** 31),
+        2 ** 53,
+        1.5,
+        null,
+        "",
+        "\0",
+        "\ud800",
+        "x",
+        [],
+        {},
+      ];
+      const forged = pages.flatMap(([page, cursor]) => {
+        const parts = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
+        return parts.flatMap((_, i) => hostile.map((part) => page + cursorOf(parts.with(i, part))));
+      });
+      expect(forged.length).toBeGreaterThan(150);
+      for (const each of [...forged, `${orders}/o1/history?runNumber=${10 ** 14}`]) {
+        const response = await fetch(each);
+        expect([200, 400], each).toContain(response.status);
+        await response.body?.cancel();
+      }
+    }));
+
   test("a batch of 100 answers while every step sleeps ten seconds", () =>
     inScope(async (scope) => {
       const { url } = await start(scope);
@@ -259,6 +307,10 @@ export function routesWork(openStore: OpenStore): void {
       await expect(second.result()).rejects.toThrow('instance "o2" was terminated');
       await expect(client.workflows.ORDER.get("o3")).rejects.toBeInstanceOf(WorkflowError);
     }));
+}
+
+function cursorOf(parts: readonly unknown[]): string {
+  return `cursor=${Buffer.from(JSON.stringify(parts)).toString("base64url")}`;
 }
 
 export function tagged(tag: string, value: unknown) {

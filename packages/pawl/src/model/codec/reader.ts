@@ -2,7 +2,14 @@ import { SerializationError } from "../errors.js";
 import { quote } from "../quote.js";
 import { fromBase64 } from "./base64.js";
 import { buildError, isErrorClassName } from "./error-shape.js";
-import { byteClasses, isByteClassName, maxDepth, reservedKey, unescapeKey } from "./tags.js";
+import {
+  byteClasses,
+  isByteClassName,
+  maxBigintDigits,
+  maxDepth,
+  reservedKey,
+  unescapeKey,
+} from "./tags.js";
 
 type JsonObject = Record<string, unknown>;
 
@@ -88,6 +95,8 @@ function reviveNumber(value: unknown): number {
 
 function reviveBigint(value: unknown): bigint {
   if (typeof value !== "string" || !/^-?\d+$/.test(value)) throw malformed("bigint");
+  if (value.length > maxBigintDigits)
+    throw unreadable(`a bigint of more than ${maxBigintDigits} digits`);
   return BigInt(value);
 }
 

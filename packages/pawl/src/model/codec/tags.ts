@@ -18,6 +18,9 @@ export function unescapeKey(key: string): string {
 /** Containers within containers. Far below what a call stack holds, far above what people write. */
 export const maxDepth = 1_000;
 
+/** Reading a bigint takes the square of its length: 8 MB of digits would take 8 seconds, measured. */
+export const maxBigintDigits = 4_096;
+
 /** Bytes are stored as they lie in memory: little-endian on every platform that runs JavaScript today. */
 export const byteClasses = {
   ArrayBuffer,

@@ -3,7 +3,7 @@ import { quote } from "../quote.js";
 import { toBase64 } from "./base64.js";
 import { isError, readError } from "./error-shape.js";
 import { pathText } from "./path.js";
-import { escapeKey, isByteClassName, maxDepth, reservedKey } from "./tags.js";
+import { escapeKey, isByteClassName, maxBigintDigits, maxDepth, reservedKey } from "./tags.js";
 import { isLongerInUtf8, utf8Length } from "./utf8.js";
 
 export type EncodeContext = {
@@ -76,12 +76,19 @@ class Writer {
       case "undefined":
         return `{"${reservedKey}":"undefined"}`;
       case "bigint":
-        return this.#tagged("bigint", this.#text(String(value)));
+        return this.#bigint(String(value));
       case "symbol":
       case "function":
         break;
     }
     throw this.#refusal(`a ${typeof value}`);
+  }
+
+  #bigint(digits: string): string {
+    if (digits.length > maxBigintDigits) {
+      throw this.#refusal(`a bigint of more than ${maxBigintDigits} digits`);
+    }
+    return this.#tagged("bigint", this.#text(digits));
   }
 
   #text(text: string): string {

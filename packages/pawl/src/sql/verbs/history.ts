@@ -169,7 +169,7 @@ function startOf(query: HistoryQuery, about: string): Position {
       ? { step: -1, event: -1 }
       : { step: 2_147_483_647, event: Number.MAX_SAFE_INTEGER };
   }
-  const [step, event] = decodeCursor(query.cursor, about, ["integer", "integer"]);
+  const [step, event] = decodeCursor(query.cursor, about, ["int32", "integer"]);
   return { step: step as number, event: event as number };
 }
 
