@@ -69,7 +69,8 @@ export class Tracker {
   /** The steps of one page; `next` is the cursor of the following one. */
   steps(steps: readonly StepRecord[], next: string | undefined): Message[] {
     const messages: Message[] = [];
-    for (const step of steps.filter(({ ord }) => ord > this.#settledOrd)) {
+    for (const step of steps) {
+      if (step.ord <= this.#settledOrd) continue;
       const version = `${step.status} ${step.attempts} ${step.wakeAt}`;
       if (this.#told.get(step.ord) === version) continue;
       this.#told.set(step.ord, version);

@@ -229,8 +229,10 @@ describe("result", () => {
   test("holds one stream, and goes on after it broke", () =>
     inScope(async (scope) => {
       let cuts = 2;
-      const { client, sent } = await start(scope, async (send, url) => {
+      const cursors: (string | undefined)[] = [];
+      const { client, sent } = await start(scope, async (send, url, { headers }) => {
         const response = await send();
+        if (url.endsWith("events-stream")) cursors.push(headers["last-event-id"]);
         if (!url.endsWith("events-stream") || cuts-- <= 0) return response;
         // Ends after its first piece, as through a proxy that was restarted.
         const reader = response.body!.getReader();
@@ -253,6 +255,7 @@ describe("result", () => {
       await instance.sendEvent({ type: "go", payload: 2 });
       expect(await result).toEqual([1, 2]);
       expect(streams()).toBe(3);
+      expect(cursors).toEqual([undefined, expect.any(String), expect.any(String)]);
     }));
 
   test("waits for the run that a restart began", () =>

@@ -1,0 +1,173 @@
+import { defineWorkflow } from "pawl";
+import { expect, onTestFinished, test } from "vitest";
+import type { Message } from "../../src/http/tracker.js";
+import { watchedStore } from "../../src/http/watched-store.js";
+import { Watchers, type Watch } from "../../src/http/watchers.js";
+import { membersOf, type Signal } from "../../src/model/abort.js";
+import type { Next, StepWrite } from "../../src/store/store.js";
+import { instancesWorld } from "../support/instances.js";
+import { until } from "../support/until.js";
+
+const target = { workflow: "a", id: "x" };
+const goOn = { kind: "continue" } as const;
+
+/** Nothing happens by itself here: a rest ends by a hint or never. */
+async function watchedWorld() {
+  const world = await instancesWorld({ A: defineWorkflow({ name: "a", run: async () => {} }) });
+  onTestFinished(() => world.handle.close());
+  const rests: number[] = [];
+  const finished = (_target: unknown, ms: number, signal?: Signal): Promise<void> => {
+    rests.push(ms);
+    return new Promise((resolve) => membersOf(signal!).addEventListener("abort", resolve));
+  };
+  const { codec, runtime } = world.context;
+  let reads = 0;
+  const counted = {
+    get: world.store.get,
+    history: (...given: Parameters<typeof world.store.history>) => {
+      reads += 1;
+      return world.store.history(...given);
+    },
+  };
+  const hints = { finished, askOthers: () => false };
+  const watchers = new Watchers({ codec, runtime, store: counted, hints });
+  onTestFinished(() => watchers.close());
+  const store = watchedStore(world.store, watchers);
+  await world.workflows["A"]!.create({ id: "x" });
+  return { world, watchers, store, rests, reads: () => reads };
+}
+
+type World = Awaited<ReturnType<typeof watchedWorld>>;
+
+/** As a runner does it. The store that tells is given an empty part: what counts is that it was written to. */
+async function turn({ world, store }: World, next: Next, steps: StepWrite[] = []) {
+  await world.turn(target, next, { steps });
+  const { iid, runNumber } = (await world.store.get(target))!;
+  const late = { iid, runNumber, claimNumber: 0, partNumber: 1, seenEvents: 0 };
+  const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [], outbox: [] };
+  await store.commit([{ ...late, ...nothing, next: goOn }]);
+}
+
+function step(ord: number, status: StepWrite["status"], attempts = 1): StepWrite {
+  const isSettled = status === "completed" || status === "errored";
+  return {
+    ord,
+    name: `step ${ord}`,
+    count: 1,
+    type: "do",
+    status,
+    seq: isSettled ? ord : null,
+    calledAfter: 0,
+    attempts,
+    tookMs: 0,
+    wake: null,
+    waitKey: null,
+    result: isSettled ? "1" : null,
+    error: null,
+  };
+}
+
+function follow(watch: Watch): string[] {
+  const seen: string[] = [];
+  const take = (): void => {
+    seen.push(...watch.take().map(inShort));
+  };
+  watch.onArrival(take);
+  return seen;
+}
+
+function inShort({ event, data }: Message): string {
+  return "ord" in data
+    ? `${event} ${data.ord} ${data.status} ${data.attempt}`
+    : `${event} ${data.status}`;
+}
+
+test("what is written here is told at once, each change once", async () => {
+  const w = await watchedWorld();
+  const seen = follow(await w.watchers.watch(target));
+  await turn(w, goOn, [step(1, "running", 1)]);
+  await until(() => seen.includes("step 1 running 1"), "told");
+  await turn(w, goOn, [step(1, "running", 2)]);
+  await until(() => seen.includes("step 1 running 2"), "told of the second attempt");
+  // The second is called, and written, before the first has settled.
+  await turn(w, goOn, [step(2, "completed")]);
+  await until(() => seen.includes("step 2 completed 1"), "told");
+  await turn(w, { kind: "complete", output: "5" }, [step(1, "completed", 2)]);
+  await until(() => seen.includes("status complete"), "the end");
+  expect(seen).toEqual([
+    "status queued",
+    "step 1 running 1",
+    "status running",
+    "step 1 running 2",
+    "step 2 completed 1",
+    "step 1 completed 2",
+    "status complete",
+  ]);
+});
+
+test("control through the same store is told at once", async () => {
+  const w = await watchedWorld();
+  const seen = follow(await w.watchers.watch(target));
+  for (const [act, status] of [
+    ["pause", "paused"],
+    ["resume", "queued"],
+    ["terminate", "terminated"],
+  ] as const) {
+    await w.store[act](target, act);
+    await until(() => seen.at(-1) === `status ${status}`, status);
+  }
+  const over = await w.watchers.watch(target);
+  expect(over.isEnded).toBe(true);
+  expect(over.take().map(inShort)).toEqual(["status terminated"]);
+  await w.store.restart(target, "again");
+  const again = follow(await w.watchers.watch(target));
+  expect(again).toEqual(["status queued"]);
+});
+
+test("a long history is read once; then only what may still change", async () => {
+  const w = await watchedWorld();
+  const settled = Array.from({ length: 420 }, (_, i) => step(i + 1, "completed"));
+  await turn(w, goOn, settled);
+  const watch = await w.watchers.watch(target);
+  const seen = follow(watch);
+  expect(seen).toHaveLength(421);
+  await until(() => w.rests.length > 0, "resting");
+  const before = w.reads();
+  await turn(w, goOn, [step(421, "completed")]);
+  await until(() => seen.includes("step 421 completed 1"), "told");
+  expect(w.reads() - before).toBe(1);
+
+  // A gap: the step before it is still to be written.
+  const later = Array.from({ length: 100 }, (_, i) => step(423 + i, "completed"));
+  await turn(w, goOn, later);
+  await until(() => seen.includes("step 522 completed 1"), "told");
+  await turn(w, goOn, [step(422, "completed")]);
+  await until(
+    () => seen.includes("step 422 completed 1"),
+    "told, though a later one was told before",
+  );
+  expect(seen).toHaveLength(523);
+
+  const late = follow(await w.watchers.watch(target));
+  expect(new Set(late)).toEqual(new Set(seen));
+});
+
+test("a reader goes on where its cursor is, in the same run only", async () => {
+  const w = await watchedWorld();
+  await turn(
+    w,
+    goOn,
+    Array.from({ length: 120 }, (_, i) => step(i + 1, "completed")),
+  );
+  const first = await w.watchers.watch(target);
+  const messages = first.take();
+  const after = async (n: number) => {
+    const watch = await w.watchers.watch(target, messages[n]!.id);
+    return watch.take().map(inShort);
+  };
+  expect(await after(119)).toEqual(["status running"]);
+  expect((await after(59))[0]).toBe("step 61 completed 1");
+  expect(await after(120)).toEqual([]);
+  await w.store.restart(target, "again");
+  expect(await after(120)).toEqual(["status queued"]);
+});
