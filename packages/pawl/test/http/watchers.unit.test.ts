@@ -23,7 +23,7 @@ async function watchedWorld() {
   const { codec, runtime } = world.context;
   let reads = 0;
   const counted = {
-    get: world.store.get,
+    ...world.store,
     history: (...given: Parameters<typeof world.store.history>) => {
       reads += 1;
       return world.store.history(...given);

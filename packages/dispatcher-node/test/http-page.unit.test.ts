@@ -1,0 +1,141 @@
+// The examples of docs/http-api.md: each region is quoted there word for word, which the last test checks.
+import { openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
+import { Hono } from "hono";
+import { createWorkflows, defineWorkflow, WorkflowError } from "pawl";
+import { bearerToken } from "pawl/auth";
+import { createClient } from "pawl/client";
+import { sqliteStore } from "pawl/sqlite";
+import { expect, onTestFinished, test } from "vitest";
+import { examplesIn, regionsOf } from "./quoted.js";
+
+const workflows = {
+  ORDER: defineWorkflow({
+    name: "order",
+    async run(event, step) {
+      const order = await step.do("accept", () => event.payload);
+      const { payload } = await step.waitForEvent<string>("approval", { type: "approval" });
+      return { order, approvedBy: payload };
+    },
+  }),
+};
+
+function openStore() {
+  const handle = openSqlite(":memory:");
+  onTestFinished(() => void handle.close());
+  return sqliteStore(handle);
+}
+
+test("serving, and a client", async () => {
+  const store = openStore();
+  const secret = "s3cret";
+  const port = 0;
+  // #region serve
+  const pawl = createWorkflows({
+    workflows,
+    store,
+    authorize: { all: bearerToken(secret) },
+  });
+  await pawl.migrate();
+  const runner = startRunner(pawl);
+  const server = await serve(pawl, { port });
+  // #endregion
+  const { url } = server;
+  // #region client
+  const client = createClient<typeof pawl>({
+    baseUrl: url, // the API is under its /api
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  const order = await client.workflows.ORDER.create({ id: "o-1", params: { due: new Date(0) } });
+  await order.sendEvent({ type: "approval", payload: "Grace" });
+  const { approvedBy } = await order.result({ timeout: "1 minute" });
+  // #endregion
+  expect(approvedBy).toBe("Grace");
+  expect(await order.status()).toEqual({
+    status: "complete",
+    output: { order: { due: new Date(0) }, approvedBy: "Grace" },
+  });
+  // #region errors
+  try {
+    await client.workflows.ORDER.create({ id: "o-1" });
+  } catch (error) {
+    if (!(error instanceof WorkflowError) || error.code !== "INSTANCE_ID_ALREADY_EXISTS")
+      throw error;
+    // it was started before: nothing to do
+  }
+  // #endregion
+  // #region stream
+  const response = await fetch(`${url}/api/workflows/order/instances/o-1/events-stream`, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  const messages = await response.text(); // ends with the instance
+  // #endregion
+  expect(messages).toMatch(/event: status\ndata: \{"runNumber":1,"status":"complete"/);
+  await server.close();
+  await runner.stop();
+  await pawl.close();
+});
+
+test("policies", async () => {
+  const store = openStore();
+  const tenantOf = (headers: Headers) => headers.get("x-tenant");
+  // #region policies
+  const pawl = createWorkflows({
+    workflows,
+    store,
+    authorize: {
+      // First, for every request, also where there is no route.
+      all: ({ headers }) => {
+        if (tenantOf(headers) === null) throw new WorkflowError("UNAUTHORIZED", "who are you?");
+      },
+      // Then that of the route: create, manage, sendEvent, read or tick.
+      create: async ({ headers, body }) => {
+        const { id = "" } = (await body()) as { id?: string };
+        if (id.startsWith(`${tenantOf(headers)}-`)) return undefined;
+        return Response.json({ code: "FORBIDDEN", message: "not your id" }, { status: 403 });
+      },
+      tick: bearerToken(["this month's", "last month's"].map(secretOf)),
+    },
+    tick: { enabled: true },
+  });
+  // #endregion
+  await pawl.migrate();
+  const create = async (tenant: string | null, id: string) => {
+    const answer = await pawl.fetch(
+      new Request("http://x/api/workflows/order/instances", {
+        method: "POST",
+        headers: tenant === null ? {} : { "x-tenant": tenant },
+        body: JSON.stringify({ id }),
+      }),
+    );
+    return [answer.status, ((await answer.json()) as { code?: string }).code];
+  };
+  expect(await create(null, "a-1")).toEqual([401, "UNAUTHORIZED"]);
+  expect(await create("b", "a-1")).toEqual([403, "FORBIDDEN"]);
+  expect(await create("a", "a-1")).toEqual([200, undefined]);
+  await pawl.close();
+
+  function secretOf(name: string): string {
+    return name.replaceAll(/\W/g, "");
+  }
+});
+
+test("mounted in an application", async () => {
+  const store = openStore();
+  // #region mount
+  const pawl = createWorkflows({ workflows, store, basePath: "/jobs" });
+  const app = new Hono();
+  app.get("/", (c) => c.text("the application"));
+  app.all("/jobs/*", (c) => pawl.fetch(c.req.raw));
+  // #endregion
+  await pawl.migrate();
+  expect(await (await app.request("/")).text()).toBe("the application");
+  expect(await (await app.request("/jobs/workflows")).json()).toEqual({
+    workflows: [{ name: "order", binding: "ORDER" }],
+  });
+  await pawl.close();
+});
+
+test("the page has these examples and no others", () => {
+  const examples = regionsOf("packages/dispatcher-node/test/http-page.unit.test.ts");
+  expect(examplesIn("docs/http-api.md").toSorted()).toEqual(examples.toSorted());
+});
