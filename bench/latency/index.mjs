@@ -5,30 +5,34 @@ import { once } from "node:events";
 import { availableParallelism, loadavg, totalmem } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { startRunner } from "@pawl/dispatcher-node";
 import { startServers } from "../../scripts/servers/index.mjs";
 import { short, table } from "../measure.mjs";
 import { now, open } from "./workflow.mjs";
 
-const EVENTS = 300;
-const WARM_UP = 50;
+const EVENTS = 150;
+const POLLED = 20;
+const WARM_UP = 20;
 
 export async function benchLatency() {
   const { urls, stop } = await startServers({ stores: ["postgres"] });
   try {
     const heard = await measure(urls.postgres ?? "", "listen", EVENTS);
-    const polled = await measure(urls.postgres ?? "", "poll", 30);
+    const alone = await measure(urls.postgres ?? "", "alone", EVENTS);
+    const polled = await measure(urls.postgres ?? "", "poll", POLLED);
     console.log(
       `${new Date().toISOString().slice(0, 16)} UTC; ${availableParallelism()} cores, ` +
         `${Math.round(totalmem() / 2 ** 30)} GB; Node ${process.version}; load ${(loadavg()[0] ?? 0).toFixed(1)}; ` +
-        "two processes, one event at a time, ms\n",
+        "one event at a time, ms\n",
     );
     console.log(
       table(
         ["from sendEvent to", "events", "p50", "p90", "p99", "max"],
         [
-          ["the step, with LISTEN/NOTIFY", ...row(heard.step)],
-          ["the result in the sender, with LISTEN/NOTIFY", ...row(heard.result)],
-          ["the step, by the poll alone", ...row(polled.step)],
+          ["the step in another process, with LISTEN/NOTIFY", ...row(heard.step)],
+          ["its result in the sender, with LISTEN/NOTIFY", ...row(heard.result)],
+          ["the step in the same process, without hints", ...row(alone.step)],
+          ["the step in another process, by the poll alone", ...row(polled.step)],
         ],
       ),
     );
@@ -47,7 +51,7 @@ function row(samples) {
 
 /**
  * @param {string} url
- * @param {"listen" | "poll"} how
+ * @param {"listen" | "alone" | "poll"} how
  * @param {number} events
  */
 async function measure(url, how, events) {
@@ -55,8 +59,7 @@ async function measure(url, how, events) {
   const { pawl, pool, end } = open(url, schema);
   await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
   await pawl.migrate();
-  const runner = fork(fileURLToPath(new URL("runner.mjs", import.meta.url)), [url, schema, how]);
-  await once(runner, "message");
+  const stopRunner = how === "alone" ? startHere(pawl) : await startElsewhere([url, schema, how]);
   /** @type {{ step: number[], result: number[] }} */
   const samples = { step: [], result: [] };
   for (let n = -WARM_UP; n < events; n++) {
@@ -74,10 +77,25 @@ async function measure(url, how, events) {
     samples.step.push(wentOnAt - sentAt);
     samples.result.push(now() - sentAt);
   }
-  const exited = once(runner, "exit");
-  runner.disconnect();
-  await exited;
+  await stopRunner();
   await pool.query(`DROP SCHEMA ${schema} CASCADE`);
   await end();
   return samples;
+}
+
+/** @param {ReturnType<typeof open>["pawl"]} pawl */
+function startHere(pawl) {
+  const runner = startRunner(pawl, { listen: false });
+  return () => runner.stop({ timeoutMs: 0 });
+}
+
+/** @param {string[]} args */
+async function startElsewhere(args) {
+  const runner = fork(fileURLToPath(new URL("runner.mjs", import.meta.url)), args);
+  await once(runner, "message");
+  return async () => {
+    const exited = once(runner, "exit");
+    runner.disconnect();
+    await exited;
+  };
 }

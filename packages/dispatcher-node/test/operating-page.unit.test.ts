@@ -1,9 +1,9 @@
 // The examples of docs/operating.md: each region is quoted there word for word, which a test checks.
 import { readdirSync, readFileSync } from "node:fs";
-import { drainOnSignals, openSqlite, startRunner } from "@pawl/dispatcher-node";
+import { drainOnSignals, openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
 import { createWorkflows, defineWorkflow } from "pawl";
 import { sqliteStore } from "pawl/sqlite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { examplesIn, regionsOf } from "./quoted.js";
 
 const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
@@ -41,6 +41,33 @@ test("ticks instead of a process", async () => {
   // #endregion
   expect([processed, nextWakeInMs]).toEqual([1, null]);
   expect(await instance.result()).toBe("hello");
+  await pawl.close();
+  handle.close();
+});
+
+test("a process that serves HTTP too", async () => {
+  const handle = openSqlite(":memory:");
+  const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
+  await pawl.migrate();
+  const runner = startRunner(pawl);
+  vi.stubEnv("PORT", "0");
+  const log = vi.spyOn(console, "log").mockReturnValue();
+  const before = (["SIGTERM", "SIGINT"] as const).map((name) => process.listeners(name));
+  // #region serve
+  const server = await serve(pawl, { port: Number(process.env["PORT"] ?? 3000) });
+  drainOnSignals([server, runner]);
+  console.log(`Pawl listens on ${server.url}`);
+  // #endregion
+  for (const [n, name] of (["SIGTERM", "SIGINT"] as const).entries()) {
+    for (const each of process.listeners(name)) {
+      if (before[n]?.includes(each) === false) process.off(name, each);
+    }
+  }
+  vi.unstubAllEnvs();
+  log.mockRestore();
+  expect((await fetch(`${server.url}/api/workflows`)).status).toBe(200);
+  await server.close();
+  await runner.stop();
   await pawl.close();
   handle.close();
 });
