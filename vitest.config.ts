@@ -37,7 +37,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "stores",
-          include: ["packages/*/test/**/*.test.ts"],
+          include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts", "packages/*/test/sim/**"],
           globalSetup: ["scripts/servers/vitest.mjs"],
         },
