@@ -22,6 +22,7 @@ export default defineConfig({
           include: [
             "packages/*/src/**/*.test.ts",
             "packages/*/test/**/*.unit.test.ts",
+            "examples/**/*.unit.test.ts",
             "scripts/**/*.test.mjs",
           ],
         },

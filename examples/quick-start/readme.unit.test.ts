@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { examplesIn, wholeOf } from "./quoted.js";
+import { examplesIn, wholeOf } from "../../packages/dispatcher-node/test/quoted.js";
 
 test("the example of the README runs", async () => {
   const before = process.cwd();
@@ -10,7 +10,7 @@ test("the example of the README runs", async () => {
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
   process.chdir(folder);
   try {
-    await import("./first-workflow.js");
+    await import("./main.js");
     expect(log.mock.calls).toEqual([[{ payment: "42 from ada@example.org", approvedBy: "Grace" }]]);
   } finally {
     log.mockRestore();
@@ -20,7 +20,5 @@ test("the example of the README runs", async () => {
 });
 
 test("the README has this example and no other", () => {
-  expect(examplesIn("README.md")).toEqual([
-    wholeOf("packages/dispatcher-node/test/first-workflow.ts"),
-  ]);
+  expect(examplesIn("README.md")).toEqual([wholeOf("examples/quick-start/main.ts")]);
 });
