@@ -82,7 +82,6 @@ export function aPart(run, partNumber, next) {
     consumed: [],
     spawns: [],
     deliveries: [],
-    outbox: [],
     next,
   };
 }

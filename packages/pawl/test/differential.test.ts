@@ -43,6 +43,13 @@ const comesUpWithin: Readonly<Record<string, number>> = {
   "pause → waitingForPause": 30,
   "resume → running": 30,
   "transaction → rollback": 30,
+  "onWorkflowEnqueued create": 30,
+  "onInstanceFinished complete": 200,
+  "onInstanceFinished terminated": 200,
+  "onWorkflowEnqueued restart": 200,
+  "onWorkflowEnqueued event": 200,
+  "another delivery": 200,
+  "failed deliveries": 200,
   "event wakes": 200,
   "event → duplicate": 200,
   "continue → lost": 200,
@@ -89,7 +96,7 @@ test("all stores do what the model does", { timeout: 24 * 3_600_000 }, async () 
     const play = new Play(model, peers, clock, `${plays}`, count);
     try {
       await play.run(sequence);
-      await compareTables(play, `${plays}`, model);
+      await compareTables(play, `${plays}`);
     } finally {
       await play.leave(peers);
     }
@@ -109,16 +116,12 @@ test("all stores do what the model does", { timeout: 24 * 3_600_000 }, async () 
   expect(missed).toEqual([]);
 });
 
-/** What cannot be read through a store: every column of every table; and the outbox of the model. */
-async function compareTables(play: Play, word: string, { outbox }: ModelStore): Promise<void> {
+/** What cannot be read through a store: every column of every table. */
+async function compareTables(play: Play, word: string): Promise<void> {
   const all = await Promise.all(
     [...tables].map(async ([name, read]) => ({ name, found: await read(` ${word}`) })),
   );
   for (const { name, found } of all) {
-    const posted = found["outbox"]?.map(({ id, topic, payload }) => ({ id, topic, payload }));
-    const expected = outbox.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-    if (canonical(posted) !== canonical(expected))
-      play.diverge(`${name} posts ${canonical(posted)}`);
     for (const [table, rows] of Object.entries(found)) {
       const [actual, reference] = [canonical(rows), canonical(all[0]?.found[table])];
       if (actual !== reference) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hookNames } from "../src/model/hooks.js";
 import type { Target } from "../src/store/records.js";
 import type { Next, Store } from "../src/store/store.js";
 import { ManualClock } from "../src/testing/clock.js";
@@ -119,7 +120,6 @@ function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> 
         consumed: [{ number: 1, ord: 1 }],
         spawns: [child],
         deliveries: [aDelivery(other.iid)],
-        outbox: [{ id: `outbox-${unique()}`, topic: run.workflow, payload: '"p"' }],
         next,
       });
       return { run, other, child, part };
@@ -273,6 +273,46 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
       return seen(store, run);
     },
   }),
+  registerHooks: scenario({
+    prepare: async () => {},
+    act: (store) => store.registerHooks(hookNames),
+    observe: async () => {},
+  }),
+  settleHooks: scenario({
+    prepare: async (store) => {
+      const instances = someInstances(2, workflow());
+      await store.create(instances);
+      const request = { hooks: hookNames, limit: 1_000, leaseMs, maxAttempts: 5 };
+      const rows = await store.claimHooks(request);
+      return rows.filter(({ instanceId }) => instances.some(({ id }) => id === instanceId));
+    },
+    act: (store, rows) =>
+      store.settleHooks(
+        rows.map(({ id, claimNumber }, n) => ({
+          id,
+          claimNumber,
+          failure: n === 0 ? null : { error: "no", retryInMs: null },
+        })),
+      ),
+    observe: async (store, rows) => {
+      const { items } = await store.failedHooks({ pageSize: 1_000 });
+      const left = items.filter(({ id }) => rows.some((row) => row.id === id));
+      return left.map(({ attempts, error }) => ({ attempts, error }));
+    },
+  }),
+  retryHook: scenario({
+    prepare: async (store) => {
+      await store.create(someInstances(1, workflow()));
+      const request = { hooks: hookNames, limit: 1_000, leaseMs, maxAttempts: 5 };
+      const row = (await store.claimHooks(request)).at(-1)!;
+      const failure = { error: "no", retryInMs: null };
+      await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure }]);
+      return row;
+    },
+    act: (store, { id }) => store.retryHook(id),
+    observe: async (store, row) =>
+      (await store.failedHooks({ pageSize: 1_000 })).items.some(({ id }) => id === row.id),
+  }),
   "the reads": scenario({
     prepare: async (store) => {
       const run = await leased(store, workflow());
@@ -321,11 +361,15 @@ async function placeOn(scope: Scope, kind: Kind): Promise<Place> {
   const db = await database(scope, kind);
   const direct = db.store({ clock });
   await direct.migrate();
+  await direct.registerHooks(hookNames);
   const line = await proxy(scope, kind, db.url);
   const store = db.store({ clock, url: line.url, connections: 1 });
   const session = await db.session();
   const doubledOutbox = () =>
-    session.query(`SELECT topic FROM ${db.table("outbox")} GROUP BY topic HAVING COUNT(*) <> 1`);
+    session.query(
+      `SELECT workflow FROM ${db.table("outbox")} GROUP BY workflow, instance_id, run_no, hook, reason
+       HAVING COUNT(*) <> 1`,
+    );
   return { kind, line, store, direct, doubledOutbox };
 }
 

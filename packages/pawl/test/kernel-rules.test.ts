@@ -432,8 +432,8 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       });
       scope.defer(() => failing.close());
       fault.fail(Infinity, databaseError({ errno: 1205 }));
-      const outbox = [{ id: "o", topic: "t", payload: "p" }];
-      const part = aPart(run, { steps: [aStep(1)], outbox });
+      await store.registerHooks(["onInstanceFinished"]);
+      const part = aPart(run, { steps: [aStep(1)], next: complete() });
       expect(await failing.commit([part])).toEqual([{ kind: "busy" }]);
       await failing.now(); // the connection's next statement
       expect(await stepsOf(store, run)).toEqual([]);

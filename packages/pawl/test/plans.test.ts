@@ -5,6 +5,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mysqlStore } from "pawl/mysql";
 import { sqliteStore } from "pawl/sqlite";
+import { hookNames } from "../src/model/hooks.js";
 import type { Dialect } from "../src/sql/dialect.js";
 import { mysqlDialect } from "../src/sql/dialects/mysql.js";
 import { postgresDialect } from "../src/sql/dialects/postgres.js";
@@ -22,9 +23,9 @@ import type { Store } from "../src/store/store.js";
 const PARKED = 50_000;
 
 /** Tables that grow; `runner` and `meta` stay small, and the inbox is read from its start, up to a limit. */
-const growing = ["instance", "past_run", "ticket", "step", "attempt", "event"];
+const growing = ["instance", "past_run", "ticket", "step", "attempt", "event", "outbox"];
 /** Those that the tests fill. */
-const filled = ["instance", "ticket", "step", "event"];
+const filled = ["instance", "ticket", "step", "event", "outbox"];
 
 /** Every statement that runs often, as the store would write it. */
 function statementsOf(dialect: Dialect): Statement[] {
@@ -131,7 +132,9 @@ describe.runIf(asked.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked
         limit: 10,
         reservedForNew: 1,
       }),
-    nextDueInMs: () => store.nextDueInMs([{ queue: "default", handler: "a" }]),
+    nextDueInMs: () => store.nextDueInMs([{ queue: "default", handler: "a" }], hookNames),
+    claimHooks: () =>
+      store.claimHooks({ hooks: hookNames, limit: 10, leaseMs: 1_000, maxAttempts: 3 }),
     unknownLanes: () => store.unknownLanes([{ queue: "default", handler: "none" }]),
   };
 
@@ -202,6 +205,10 @@ async function parkOnPostgres(pool: pg.Pool, schema: string): Promise<void> {
   await pool.query(
     `INSERT INTO ${schema}.event (iid, run_no, number, event_id, kind, type, created_at)
      SELECT 'p' || n, 1, 1, 'e', 'event', 'paid', n FROM ${numbers}`,
+  );
+  await pool.query(
+    `INSERT INTO ${schema}.outbox (id, hook, workflow, instance_id, run_no, reason, created_at, due_at)
+     SELECT 'p' || n, 'onInstanceFinished', 'a', 'p' || n, 1, 'complete', n, 9000000000000 + n FROM ${numbers}`,
   );
 }
 
@@ -321,6 +328,11 @@ async function park(pool: mysql.Pool, tablePrefix: string): Promise<void> {
   await connection.query(
     `INSERT INTO \`${tablePrefix}event\` (iid, run_no, number, event_id, kind, type, created_at)
      SELECT CONCAT('p', n), 1, 1, 'e', 'event', 'paid', n FROM ${numbers}`,
+  );
+  await connection.query(
+    `INSERT INTO \`${tablePrefix}outbox\` (id, hook, workflow, instance_id, run_no, reason, created_at, due_at)
+     SELECT CONCAT('p', n), 'onInstanceFinished', 'a', CONCAT('p', n), 1, 'complete', n, 9000000000000 + n
+     FROM ${numbers}`,
   );
   for (const table of growing) await connection.query(`ANALYZE TABLE \`${tablePrefix}${table}\``);
   connection.release();

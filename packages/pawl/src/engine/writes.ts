@@ -117,7 +117,6 @@ export class Writes {
       consumed: this.#consumed,
       spawns: [],
       deliveries: [],
-      outbox: [],
       ...(this.#mustForgive && settles ? { takeovers: 0 } : {}),
     };
     this.#frozen = { part, steps, starting: [...this.#starting], seq };

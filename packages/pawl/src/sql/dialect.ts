@@ -10,6 +10,7 @@ export type TableName =
   | "attempt"
   | "event"
   | "inbox"
+  | "hook"
   | "outbox";
 
 /** `key`: compared byte by byte. `body`: a payload. `word`: one of the engine's own short words. */

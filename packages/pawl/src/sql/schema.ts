@@ -180,17 +180,36 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     primaryKey: ["id"],
   },
 
+  /** Hooks that some process has code for. Rows of the outbox are written for these only. */
+  hook: {
+    columns: { name: { type: "key", bytes: 128 }, registered_at: time },
+    primaryKey: ["name"],
+  },
+
+  /** What hooks are to be told, written with its cause, until it is delivered. */
   outbox: {
     columns: {
-      id: { type: "key", bytes: 128 },
-      topic: { type: "key", bytes: 128 },
-      payload: body,
+      id: { type: "key", bytes: 256 },
+      hook: { type: "key", bytes: 128 },
+      workflow,
+      instance_id: { type: "key", bytes: 400 },
+      run_no: int,
+      /** Why there is something to run, or the status in which the run ended. */
+      reason: word,
       created_at: time,
+      /** The next delivery, or when the one under way counts as lost. Null once it is given up. */
       due_at: maybe(time),
+      /** The fence: grows with every delivery. */
+      claim_no: zero(int),
       attempts: zero(int),
+      failed_at: maybe(time),
+      error: body,
     },
     primaryKey: ["id"],
-    indexes: [{ name: "outbox_due", columns: ["due_at", "id"], whereNotNull: "due_at" }],
+    indexes: [
+      { name: "outbox_due", columns: ["hook", "due_at", "id"], whereNotNull: "due_at" },
+      { name: "outbox_failed", columns: ["failed_at", "id"], whereNotNull: "failed_at" },
+    ],
   },
 };
 

@@ -148,16 +148,16 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     },
     now: () => run("request", verbs.now),
 
-    create: async (instances, { tx, lease } = {}) => {
+    create: async (instances, { tx, hooked = false, lease } = {}) => {
       if (instances.length === 0) return [];
       return tx === undefined
-        ? run("request", verbs.create, instances, lease?.runner ?? null)
-        : runWithin(tx, verbs.createWithin, instances, null);
+        ? run("request", verbs.create, instances, lease?.runner ?? null, hooked)
+        : runWithin(tx, verbs.createWithin, instances, null, hooked);
     },
-    sendEvent: async (target, event, { tx } = {}) =>
+    sendEvent: async (target, event, { tx, hooked = false } = {}) =>
       tx === undefined
         ? run("request", verbs.sendEvent, target, event)
-        : runWithin(tx, verbs.postEvent, target, event, newId()),
+        : runWithin(tx, verbs.postEvent, target, event, newId(), hooked),
     pause: (target) => run("request", verbs.control, "pause", target, null),
     resume: (target) => run("request", verbs.control, "resume", target, null),
     terminate: (target, operationId) =>
@@ -186,8 +186,23 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     // Asked before every claim, and hardly ever is there anything: no transaction for that.
     moveInbox: async (limit) =>
       (await run("engine", verbs.inboxHolds)) ? run("engine", verbs.moveInbox, limit) : 0,
-    nextDueInMs: (lanes) => claims.nextDueInMs(lanes),
+    nextDueInMs: async (lanes, hooks = []) => {
+      const turn = await claims.nextDueInMs(lanes);
+      if (hooks.length === 0 || turn === 0) return turn;
+      const delivery = await run("request", verbs.nextDelivery, hooks);
+      if (turn === null || delivery === null) return turn ?? delivery;
+      return Math.min(turn, delivery);
+    },
     unknownLanes: (known) => run("engine", verbs.unknownLanes, known),
+
+    // Beside the engine's own connection: no commit waits for a delivery.
+    registerHooks: (hooks) => run("request", verbs.registerHooks, hooks),
+    unregisterHook: (hook) => run("request", verbs.unregisterHook, hook),
+    claimHooks: (request) => run("request", verbs.claimHooks, request),
+    settleHooks: (settlements) => run("request", verbs.settleHooks, settlements),
+    failedHooks: (query) => run("request", verbs.failedHooks, query),
+    retryHook: (id) => run("request", verbs.retryHook, id),
+    unknownHooks: (known, ms) => run("request", verbs.unknownHooks, known, ms),
 
     get: (target) => run("request", verbs.get, target),
     list: (query) => run("request", verbs.list, query),

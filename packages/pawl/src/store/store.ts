@@ -1,3 +1,4 @@
+import type { HookName } from "../model/hooks.js";
 import type { InstanceStatusName } from "../model/status.js";
 import type { HintChannel } from "./hints.js";
 import type {
@@ -39,7 +40,7 @@ export interface Store<Tx = unknown> {
    */
   create(
     instances: readonly NewInstance[],
-    options?: { readonly tx?: Tx; readonly lease?: { readonly runner: string } },
+    options?: InTransaction<Tx> & { readonly lease?: { readonly runner: string } },
   ): Promise<CreateAnswer[]>;
 
   /**
@@ -47,11 +48,7 @@ export interface Store<Tx = unknown> {
    * run due if it may be waiting for that type. With `tx` it only inserts into the inbox; number and
    * time are given when a tick moves it in.
    */
-  sendEvent(
-    target: Target,
-    event: NewEvent,
-    options?: { readonly tx?: Tx },
-  ): Promise<SendEventAnswer>;
+  sendEvent(target: Target, event: NewEvent, options?: InTransaction<Tx>): Promise<SendEventAnswer>;
 
   /** Parked → paused at once; leased → flagged, paused at the next step boundary. */
   pause(target: Target): Promise<ControlAnswer>;
@@ -110,14 +107,35 @@ export interface Store<Tx = unknown> {
 
   /** Moves events sent inside users' transactions into their runs. Answers how many rows it took. */
   moveInbox(limit: number): Promise<number>;
-  /** Milliseconds, by the database, until the next ticket of these lanes is due; null if none is. */
-  nextDueInMs(lanes: readonly Lane[]): Promise<number | null>;
+  /**
+   * Milliseconds, by the database, until the next ticket of these lanes is due, or the next row of these hooks; null
+   * if none is.
+   */
+  nextDueInMs(lanes: readonly Lane[], hooks?: readonly HookName[]): Promise<number | null>;
   /**
    * Other lanes on the queues of `known` in which a claim would find something now: a due ticket or a dead runner's.
    * In no order, and at most 100. A report for people: where there are very many lanes, some may be missing. The cost
    * depends on the number of lanes, never on that of tickets.
    */
   unknownLanes(known: readonly Lane[]): Promise<Lane[]>;
+
+  /**
+   * Some process has code for these hooks: from now on `create`, `restart`, `resume`, `sendEvent` and `commit` write a
+   * row for each cause, in their own transaction, whichever process calls them.
+   */
+  registerHooks(hooks: readonly HookName[]): Promise<void>;
+  /** Nobody has code for it any more. Drops the rows that are left, and answers how many. */
+  unregisterHook(hook: HookName): Promise<number>;
+  /** Takes due rows for delivery, oldest first. One that is not settled within the lease is due again. */
+  claimHooks(request: HookClaimRequest): Promise<HookRow[]>;
+  /** Delivered rows are removed; others wait, or are given up. What was claimed again since is left alone. */
+  settleHooks(settlements: readonly HookSettlement[]): Promise<void>;
+  /** Rows that were given up, the latest first. */
+  failedHooks(query: FailedHooksQuery): Promise<Page<FailedHookRow>>;
+  /** Makes a row that was given up due again, with all its attempts. False if there is none. */
+  retryHook(id: string): Promise<boolean>;
+  /** Other hooks than these with a row that has been due for longer than `ms`. */
+  unknownHooks(known: readonly HookName[], ms: number): Promise<string[]>;
 
   get(target: Target): Promise<InstanceRecord | null>;
   list(query: ListQuery): Promise<Page<InstanceRecord>>;
@@ -126,6 +144,12 @@ export interface Store<Tx = unknown> {
 
 /** What can be asked of a store: each answers a promise. */
 export type StoreVerb = Exclude<keyof Store, "hints">;
+
+export type InTransaction<Tx> = {
+  readonly tx?: Tx;
+  /** The caller has code for `onWorkflowEnqueued`, but cannot wait until that is registered. */
+  readonly hooked?: boolean;
+};
 
 export type NewInstance = {
   readonly iid: string;
@@ -268,8 +292,6 @@ export type Delivery = {
   readonly payload: string | null;
 };
 
-export type OutboxWrite = { readonly id: string; readonly topic: string; readonly payload: string };
-
 /** What becomes of the run's ticket. */
 export type Next =
   /** Stays leased; the ticket is locked but not written. */
@@ -300,7 +322,6 @@ export type Part = {
   readonly consumed: readonly { readonly number: number; readonly ord: number }[];
   readonly spawns: readonly NewInstance[];
   readonly deliveries: readonly Delivery[];
-  readonly outbox: readonly OutboxWrite[];
   /** Set only by the commit that follows a takeover. */
   readonly takeovers?: number;
   readonly next: Next;
@@ -381,4 +402,46 @@ export type HistoryPage = Page<HistoryEntry> & {
   readonly runNumber: number;
   /** Newest first, the latest 100. */
   readonly runs: RunRecord[];
+};
+
+/** A row of the outbox on its way to a hook. */
+export type HookRow = {
+  readonly id: string;
+  readonly hook: HookName;
+  readonly workflow: string;
+  readonly instanceId: string;
+  readonly runNumber: number;
+  /** An `EnqueueReason`, or the status in which the run ended. */
+  readonly reason: string;
+  readonly createdAt: DbTime;
+  /** Counts this delivery. */
+  readonly attempts: number;
+  /** The fence. */
+  readonly claimNumber: number;
+};
+
+export type HookClaimRequest = {
+  readonly hooks: readonly HookName[];
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** A row that was claimed so often and is due again is given up: its deliveries ended their processes. */
+  readonly maxAttempts: number;
+};
+
+export type HookSettlement = {
+  readonly id: string;
+  readonly claimNumber: number;
+  /** Null once it was delivered. */
+  readonly failure: {
+    readonly error: string;
+    /** Null gives it up. */
+    readonly retryInMs: number | null;
+  } | null;
+};
+
+export type FailedHooksQuery = { readonly pageSize: number; readonly cursor?: string };
+
+export type FailedHookRow = Omit<HookRow, "claimNumber"> & {
+  readonly failedAt: DbTime;
+  readonly error: string;
 };

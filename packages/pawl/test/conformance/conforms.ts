@@ -14,6 +14,7 @@ export const meetings: readonly Theme[] = [
   "reopen",
   "events",
   "resend",
+  "hooks",
   "races",
 ];
 

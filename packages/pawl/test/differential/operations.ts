@@ -1,4 +1,5 @@
 import fc, { type Arbitrary } from "fast-check";
+import { hookNames, type HookName } from "../../src/model/hooks.js";
 import { instanceStatusNames, type InstanceStatusName } from "../../src/model/status.js";
 import type { StepStatus } from "../../src/store/records.js";
 import { hostileTexts } from "../../src/testing/conformance/text.js";
@@ -54,7 +55,15 @@ export type Operation =
       readonly pageSize: number;
       readonly pages: number;
     }
-  | { readonly op: "nextDueInMs" | "unknownLanes"; readonly lanes: readonly number[] };
+  | { readonly op: "nextDueInMs" | "unknownLanes"; readonly lanes: readonly number[] }
+  | { readonly op: "registerHooks" | "claimHooks"; readonly hooks: readonly HookName[] }
+  | { readonly op: "unregisterHook"; readonly hook: HookName }
+  /** `back` of them were claimed since. */
+  | { readonly op: "settleHooks"; readonly back: number; readonly end: DeliveryEnd }
+  | { readonly op: "failedHooks" | "retryHooks" };
+
+/** Null is delivered. */
+export type DeliveryEnd = { readonly retryInMs: number | null } | null;
 
 type Order = "oldest" | "newest";
 
@@ -95,7 +104,6 @@ export type PartOf =
         readonly runNumber: number;
         readonly event: EventOf;
       }[];
-      readonly outbox: readonly number[];
       readonly next: NextOf;
     };
 
@@ -218,13 +226,22 @@ const part: Arbitrary<PartOf> = fc.oneof(
       consumed: few(fc.record({ number: fc.nat(5), ord }), 2),
       spawns: seldom(item),
       deliveries: seldom(fc.record({ target: pick, runNumber: fc.constantFrom(1, 1, 2), event })),
-      outbox: seldom(fc.nat(9)),
       next,
     }),
   },
 );
 
 const lanes = few(pick, 4);
+const hooks = fc.constantFrom<HookName[][]>(
+  [...hookNames],
+  ["onWorkflowEnqueued"],
+  ["onInstanceFinished"],
+);
+const deliveryEnd: Arbitrary<DeliveryEnd> = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(null) },
+  { weight: 3, arbitrary: fc.record({ retryInMs: someMs }) },
+  { weight: 2, arbitrary: fc.constant({ retryInMs: null }) },
+);
 const eager = fc.option(pick, { freq: 3 });
 const create = few(item, 3, 1);
 const is = <K extends string>(op: K): Arbitrary<K> => fc.constant(op);
@@ -312,6 +329,15 @@ const operation: Arbitrary<Operation> = fc.oneof(
   },
   { weight: 4, arbitrary: fc.record({ op: is("nextDueInMs"), lanes }) },
   { weight: 2, arbitrary: fc.record({ op: is("unknownLanes"), lanes }) },
+  { weight: 2, arbitrary: fc.record({ op: is("registerHooks"), hooks }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ op: is("unregisterHook"), hook: fc.constantFrom(...hookNames) }),
+  },
+  { weight: 5, arbitrary: fc.record({ op: is("claimHooks"), hooks }) },
+  { weight: 5, arbitrary: fc.record({ op: is("settleHooks"), back: fc.nat(1), end: deliveryEnd }) },
+  { weight: 1, arbitrary: fc.record({ op: is("failedHooks") }) },
+  { weight: 1, arbitrary: fc.record({ op: is("retryHooks") }) },
 );
 
 /** Begins with something to work on. */

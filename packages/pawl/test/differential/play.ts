@@ -1,7 +1,9 @@
 import type { ManualClock } from "../../src/testing/clock.js";
+import { hookNames, type HookName } from "../../src/model/hooks.js";
 import type { EventRecord, Target } from "../../src/store/records.js";
 import type {
   Claimed,
+  HookRow,
   Lane,
   NewEvent,
   NewInstance,
@@ -17,6 +19,7 @@ import { waitMaskOf } from "../../src/store/wait-mask.js";
 import type { ModelStore } from "../../src/testing/model-store/store.js";
 import { canonical, Lockstep, type Peer } from "./lockstep.js";
 import {
+  type DeliveryEnd,
   type EventOf,
   type InTransaction,
   type Item,
@@ -66,6 +69,8 @@ export class Play {
   readonly #runners: Runner[] = [];
   readonly #turns: Turn[] = [];
   readonly #controls: Control[] = [];
+  /** By store, since ids of rows are its own. */
+  readonly #deliveries = new Map<Store, (readonly HookRow[])[]>();
   #made = 0;
 
   /** Names of its own keep it apart from others in the same databases. */
@@ -110,6 +115,7 @@ export class Play {
     await Promise.all(
       peers.map(async ({ store }) => {
         for (const { id } of this.#runners) await store.retire(id);
+        for (const hook of hookNames) await store.unregisterHook(hook);
         while ((await store.moveInbox(ALL)) > 0);
       }),
     );
@@ -214,8 +220,21 @@ export class Play {
       case "history":
         return this.#history(operation);
       case "nextDueInMs":
-        await this.#ask("nextDueInMs", this.#someLanes(operation.lanes));
+        await this.#ask("nextDueInMs", this.#someLanes(operation.lanes), hookNames);
         return;
+      case "registerHooks":
+        return this.#ask("registerHooks", operation.hooks);
+      case "unregisterHook":
+        await this.#ask("unregisterHook", operation.hook);
+        return;
+      case "claimHooks":
+        return this.#claimHooks(operation.hooks);
+      case "settleHooks":
+        return this.#settleHooks(operation.back, operation.end);
+      case "failedHooks":
+        return this.#failedHooks();
+      case "retryHooks":
+        return this.#retryHooks();
       case "unknownLanes":
         await this.#unknownLanes(this.#someLanes(operation.lanes));
         return;
@@ -522,11 +541,6 @@ export class Play {
         }),
         (delivery) => JSON.stringify([delivery.iid, delivery.runNumber, delivery.eventId]),
       ),
-      outbox: unique(of.outbox, (n) => n).map((n) => ({
-        id: `${n} ${this.#name}`,
-        topic: "topic",
-        payload: `"${this.#made}"`,
-      })),
       ...(takenOver && turn.sent.length === 0 ? { takeovers } : {}),
       next: this.#next(of.next),
     };
@@ -539,6 +553,52 @@ export class Play {
     if (answer.kind !== "ok") return;
     see(turn, answer.events);
     for (const spawn of part.spawns) this.#know([spawn]);
+  }
+
+  // Hooks -----------------------------------------------------------------------------------------------------------
+
+  async #claimHooks(hooks: readonly HookName[]): Promise<void> {
+    const request = { hooks, limit: ALL, leaseMs: 20_000, maxAttempts: 3 };
+    const rows = await this.#lockstep.ask(
+      `claimHooks ${JSON.stringify(request)}`,
+      async (store) => {
+        const claimed = await store.claimHooks(request);
+        this.#deliveries.set(store, [...(this.#deliveries.get(store) ?? []), claimed]);
+        return claimed;
+      },
+      withoutIds,
+    );
+    for (const { hook, reason, attempts } of rows) {
+      this.#reached(`${hook} ${reason}`);
+      if (attempts > 1) this.#reached("another delivery");
+    }
+  }
+
+  async #settleHooks(back: number, end: DeliveryEnd): Promise<void> {
+    const failure = end && { ...end, error: `after ${this.#made}` };
+    await this.#lockstep.ask(
+      `settleHooks ${JSON.stringify(failure)} of ${back} claims back`,
+      async (store) => {
+        const rows = this.#deliveries.get(store)?.at(-1 - back) ?? [];
+        await store.settleHooks(rows.map(({ id, claimNumber }) => ({ id, claimNumber, failure })));
+        return rows.length;
+      },
+    );
+  }
+
+  async #failedHooks(): Promise<void> {
+    const page = await this.#ask("failedHooks", { pageSize: ALL }, ({ items }) =>
+      withoutIds(items),
+    );
+    if (page.items.length > 0) this.#reached("failed deliveries");
+  }
+
+  async #retryHooks(): Promise<void> {
+    await this.#lockstep.ask("retryHook of all that failed", async (store) => {
+      const { items } = await store.failedHooks({ pageSize: ALL });
+      for (const { id } of items) await store.retryHook(id);
+      return items.length;
+    });
   }
 
   // The end ---------------------------------------------------------------------------------------------------------
@@ -560,6 +620,11 @@ export class Play {
       await this.#ask("nextDueInMs", [lane]);
       await this.#unknownLanes([lane]);
     }
+    for (const hook of hookNames) {
+      await this.#ask("nextDueInMs", [], [hook]);
+      await this.#ask("unknownHooks", [hook], 1_000);
+    }
+    await this.#failedHooks();
     for (const runner of this.#runners) await this.#heartbeat(runner, 60_000);
   }
 
@@ -690,6 +755,11 @@ function pick<T>(items: readonly T[], n: number): T | undefined {
 
 function unique<T>(items: readonly T[], key: (item: T) => unknown): T[] {
   return [...new Map(items.toReversed().map((item) => [key(item), item])).values()].toReversed();
+}
+
+/** Ids of rows are the store's own. */
+function withoutIds(rows: readonly { readonly id: string }[]): string[] {
+  return rows.map((row) => canonical({ ...row, id: null })).toSorted();
 }
 
 function iidOf(turn: Turn): string {

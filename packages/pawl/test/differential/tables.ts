@@ -45,7 +45,11 @@ export async function tablesOf(name: string, database: TestDatabase): Promise<Ta
         const [key = ""] = definition.primaryKey;
         const owner = table === "inbox" ? "iid" : key;
         const text = `SELECT * FROM ${prefix}${table} WHERE ${owner} LIKE '%${word}'`;
-        found[table] = inOrder((await ask(text)).map((row) => decoded(row, definition)));
+        const rows = (await ask(text)).map((row) => decoded(row, definition));
+        // Some ids of the outbox are random.
+        found[table] = inOrder(
+          table === "outbox" ? rows.map((row) => ({ ...row, id: null })) : rows,
+        );
       }
       return found;
     };

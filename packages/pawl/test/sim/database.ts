@@ -36,6 +36,7 @@ async function open(): Promise<NonNullable<typeof shared>> {
     "event",
     "inbox",
     "outbox",
+    "hook",
     "runner",
   ];
   const clear = tables.map((table) => db.prepare(`DELETE FROM pawl_${table}`));

@@ -2,6 +2,7 @@ import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite"
 import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
+import { Deliverer } from "../../src/hooks/deliverer.js";
 import { makeBindings } from "../../src/instances/bindings.js";
 import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
@@ -98,6 +99,7 @@ export async function instancesWorld(
     limits,
     runtime: { ...webRuntime, clock },
     hints,
+    hooks: new Deliverer(store, {}, webRuntime, { debug() {}, info() {}, warn() {}, error() {} }),
   };
   const held = new Map<string, Claimed>();
   const parts = new Map<string, number>();
@@ -139,7 +141,6 @@ export async function instancesWorld(
         consumed: [],
         spawns: [],
         deliveries: [],
-        outbox: [],
         next,
         ...given,
       };

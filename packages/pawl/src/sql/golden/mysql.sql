@@ -133,13 +133,26 @@ CREATE TABLE IF NOT EXISTS `pawl_inbox` (
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC;
 
+CREATE TABLE IF NOT EXISTS `pawl_hook` (
+  `name` VARBINARY(128) NOT NULL,
+  `registered_at` BIGINT NOT NULL,
+  PRIMARY KEY (`name`)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
 CREATE TABLE IF NOT EXISTS `pawl_outbox` (
-  `id` VARBINARY(128) NOT NULL,
-  `topic` VARBINARY(128) NOT NULL,
-  `payload` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  `id` VARBINARY(256) NOT NULL,
+  `hook` VARBINARY(128) NOT NULL,
+  `workflow` VARBINARY(256) NOT NULL,
+  `instance_id` VARBINARY(400) NOT NULL,
+  `run_no` INT NOT NULL,
+  `reason` VARBINARY(32) NOT NULL,
   `created_at` BIGINT NOT NULL,
   `due_at` BIGINT NULL,
+  `claim_no` INT NOT NULL DEFAULT 0,
   `attempts` INT NOT NULL DEFAULT 0,
+  `failed_at` BIGINT NULL,
+  `error` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   PRIMARY KEY (`id`),
-  KEY `pawl_outbox_due` (`due_at`, `id`)
+  KEY `pawl_outbox_due` (`hook`, `due_at`, `id`),
+  KEY `pawl_outbox_failed` (`failed_at`, `id`)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ROW_FORMAT=DYNAMIC;

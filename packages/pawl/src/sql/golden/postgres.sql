@@ -138,14 +138,28 @@ CREATE TABLE IF NOT EXISTS "pawl".inbox (
   PRIMARY KEY (id)
 );
 
+CREATE TABLE IF NOT EXISTS "pawl".hook (
+  name text COLLATE "C" NOT NULL,
+  registered_at bigint NOT NULL,
+  PRIMARY KEY (name)
+);
+
 CREATE TABLE IF NOT EXISTS "pawl".outbox (
   id text COLLATE "C" NOT NULL,
-  topic text COLLATE "C" NOT NULL,
-  payload text,
+  hook text COLLATE "C" NOT NULL,
+  workflow text COLLATE "C" NOT NULL,
+  instance_id text COLLATE "C" NOT NULL,
+  run_no integer NOT NULL,
+  reason text NOT NULL,
   created_at bigint NOT NULL,
   due_at bigint,
+  claim_no integer NOT NULL DEFAULT 0,
   attempts integer NOT NULL DEFAULT 0,
+  failed_at bigint,
+  error text,
   PRIMARY KEY (id)
 );
 
-CREATE INDEX IF NOT EXISTS outbox_due ON "pawl".outbox (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS outbox_due ON "pawl".outbox (hook, due_at, id) WHERE due_at IS NOT NULL;
+
+CREATE INDEX IF NOT EXISTS outbox_failed ON "pawl".outbox (failed_at, id) WHERE failed_at IS NOT NULL;

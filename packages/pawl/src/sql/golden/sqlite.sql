@@ -138,14 +138,28 @@ CREATE TABLE IF NOT EXISTS pawl_inbox (
   PRIMARY KEY (id)
 ) WITHOUT ROWID;
 
+CREATE TABLE IF NOT EXISTS pawl_hook (
+  name TEXT NOT NULL,
+  registered_at INTEGER NOT NULL,
+  PRIMARY KEY (name)
+) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS pawl_outbox (
   id TEXT NOT NULL,
-  topic TEXT NOT NULL,
-  payload TEXT,
+  hook TEXT NOT NULL,
+  workflow TEXT NOT NULL,
+  instance_id TEXT NOT NULL,
+  run_no INTEGER NOT NULL,
+  reason TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   due_at INTEGER,
+  claim_no INTEGER NOT NULL DEFAULT 0,
   attempts INTEGER NOT NULL DEFAULT 0,
+  failed_at INTEGER,
+  error TEXT,
   PRIMARY KEY (id)
 ) WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS pawl_outbox_due ON pawl_outbox (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS pawl_outbox_due ON pawl_outbox (hook, due_at, id) WHERE due_at IS NOT NULL;
+
+CREATE INDEX IF NOT EXISTS pawl_outbox_failed ON pawl_outbox (failed_at, id) WHERE failed_at IS NOT NULL;

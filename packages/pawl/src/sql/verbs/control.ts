@@ -4,6 +4,7 @@ import type { Target } from "../../store/records.js";
 import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
+import { poster, postId, registeredColumn } from "./hooks/posting.js";
 import { statusOf } from "./status.js";
 
 export type Command = Exclude<UserCommand, "sendEvent">;
@@ -17,7 +18,7 @@ export type Control = Verb<
  * Locks the ticket, asks the transition table, writes what it says. The table decides; the statements
  * only know how each state looks in the database.
  */
-export function controlVerb(sql: Sql): Control {
+export function controlVerb(sql: Sql, newId: () => string): Control {
   const find = sql.prepare(
     "control.find",
     `SELECT iid FROM ${sql.table("instance")} WHERE workflow = :workflow AND id = :id`,
@@ -32,7 +33,9 @@ export function controlVerb(sql: Sql): Control {
   );
   const read = sql.prepare(
     "control.read",
-    `SELECT i.iid, i.status, t.state, t.pause_requested, t.owner, :now AS now,
+    `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested, t.owner, :now AS now,
+       ${registeredColumn(sql, "onWorkflowEnqueued", "hooked_enqueued")},
+       ${registeredColumn(sql, "onInstanceFinished", "hooked_finished")},
        CASE WHEN i.terminated_by = :operation_id OR EXISTS (
          SELECT 1 FROM ${sql.table("past_run")} AS p
          WHERE p.iid = i.iid AND (p.terminated_by = :operation_id OR p.restarted_by = :operation_id))
@@ -89,6 +92,8 @@ export function controlVerb(sql: Sql): Control {
      FROM ${sql.table("instance")} AS i WHERE i.iid = :iid`,
   );
 
+  const post = poster(sql, "control");
+
   return {
     transaction: true,
     *script(command, target, operationId): Script<ControlAnswer> {
@@ -109,6 +114,7 @@ export function controlVerb(sql: Sql): Control {
       const outcome = transition(status, command);
       if ("refused" in outcome) return { kind: "terminal", status };
       yield* carryOut(command, row, outcome.state, operationId);
+      yield* tellHooks(command, target, row, outcome.state);
       return { kind: "ok", status: outcome.state, owner };
     },
   };
@@ -139,6 +145,31 @@ export function controlVerb(sql: Sql): Control {
       yield flag.with({ iid, flag: becomes === "waitingForPause" ? 1 : 0 });
     } else {
       yield resume.with({ iid, at });
+    }
+  }
+
+  /** Only what was changed is told: a resume of a run that was not paused enqueues nothing. */
+  function* tellHooks(
+    command: Command,
+    target: Target,
+    row: Row,
+    becomes: InstanceStatusName,
+  ): Script<void> {
+    const { workflow, id: instanceId } = target;
+    const [iid, at, run] = [text(row, "iid"), int(row, "now"), int(row, "run_no")];
+    const told = { workflow, instanceId, runNumber: run };
+    if (command === "terminate" && int(row, "hooked_finished") === 1) {
+      const id = postId.finish(iid, run);
+      yield post("onInstanceFinished", [{ ...told, id, reason: "terminated" }], at);
+    }
+    if (int(row, "hooked_enqueued") === 0) return;
+    if (command === "restart") {
+      const next = { ...told, runNumber: run + 1 };
+      const id = postId.restart(iid, run + 1);
+      yield post("onWorkflowEnqueued", [{ ...next, id, reason: "restart" }], at);
+    } else if (command === "resume" && becomes === "queued" && statusOf(row) === "paused") {
+      const id = postId.once("resume", newId(), iid);
+      yield post("onWorkflowEnqueued", [{ ...told, id, reason: "resume" }], at);
     }
   }
 }

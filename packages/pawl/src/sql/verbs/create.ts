@@ -1,6 +1,14 @@
 import type { CreateAnswer, NewInstance } from "../../store/store.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
+import {
+  isRegistered,
+  poster,
+  postId,
+  postSelected,
+  registeredColumn,
+  type Posted,
+} from "./hooks/posting.js";
 
 const columns = {
   iid: "key",
@@ -14,7 +22,11 @@ const columns = {
 /** In UTF-16 units; as escaped UTF-8 it can take four times as many bytes. */
 const CHUNK_LENGTH = 2 * 1024 * 1024;
 
-export type Create = Verb<[items: readonly NewInstance[], runner: string | null], CreateAnswer[]>;
+/** `hooked`: the caller's hook may not be registered yet. */
+export type Create = Verb<
+  [items: readonly NewInstance[], runner: string | null, hooked: boolean],
+  CreateAnswer[]
+>;
 
 export function createVerb(sql: Sql): Create {
   const existing = existingItems(sql);
@@ -41,10 +53,10 @@ export function createWithinVerb(sql: Sql): Create {
   const undo = sql.once("ROLLBACK TO SAVEPOINT pawl_create");
   const release = sql.once("RELEASE SAVEPOINT pawl_create");
 
-  function* attempt(items: readonly NewInstance[]): Script<CreateAnswer[] | null> {
+  function* attempt(items: readonly NewInstance[], hooked: boolean): Script<CreateAnswer[] | null> {
     yield savepoint.with();
     try {
-      const answered = yield* create.script(items, null);
+      const answered = yield* create.script(items, null, hooked);
       yield release.with();
       return answered;
     } catch (error) {
@@ -57,12 +69,12 @@ export function createWithinVerb(sql: Sql): Create {
 
   return {
     transaction: true,
-    *script(items): Script<CreateAnswer[]> {
-      const together = yield* attempt(items);
+    *script(items, _runner, hooked): Script<CreateAnswer[]> {
+      const together = yield* attempt(items, hooked);
       if (together !== null) return together;
       const answered: CreateAnswer[] = [];
       for (const item of items) {
-        const alone = yield* attempt([item]);
+        const alone = yield* attempt([item], hooked);
         answered.push(...(alone ?? [{ kind: "duplicate" as const, existing: null }]));
       }
       return answered;
@@ -102,7 +114,13 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
          ON CONFLICT DO NOTHING RETURNING iid, created_at),
        queued AS (
          INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
-         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM born AS b JOIN item AS i ON i.iid = b.iid)
+         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM born AS b JOIN item AS i ON i.iid = b.iid),
+       posted AS (${postSelected(
+         sql,
+         `SELECT 'create.1.' || i.iid, 'onWorkflowEnqueued', i.workflow, i.id, 1, 'create', b.created_at, b.created_at
+          FROM born AS b JOIN item AS i ON i.iid = b.iid
+          WHERE :hooked::int = 1 OR ${isRegistered(sql, "onWorkflowEnqueued")}`,
+       )})
        SELECT iid, created_at FROM born`,
     );
   };
@@ -110,11 +128,12 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
   const leased = insert(true);
   return {
     transaction: false,
-    *script(items, runner): Script<CreateAnswer[]> {
+    *script(items, runner, isHooked): Script<CreateAnswer[]> {
       const rows = items.map(toRow);
-      let born = runner === null ? [] : yield leased.with({ items: rows, runner });
+      const hooked = isHooked ? 1 : 0;
+      let born = runner === null ? [] : yield leased.with({ items: rows, runner, hooked });
       const eager = born.length > 0;
-      if (!eager) born = yield queued.with({ items: rows });
+      if (!eager) born = yield queued.with({ items: rows, hooked });
       // The conflicting row may be newer than the insert's snapshot, so it takes a second look.
       const found = born.length < items.length ? yield existing.with({ items: rows }) : [];
       return answers(items, born, found, eager);
@@ -123,11 +142,13 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
 }
 
 function inSteps(sql: Sql, existing: Statement): Create {
-  const now = sql.prepare("create.now", "SELECT :now AS now, 0 AS alive");
+  const registered = registeredColumn(sql, "onWorkflowEnqueued", "hooked");
+  const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
   const nowAndAlive = sql.prepare(
     "create.alive",
-    `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive`,
+    `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive, ${registered}`,
   );
+  const post = poster(sql, "create");
   const insertInstances = sql.prepare(
     "create.instances",
     `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
@@ -167,7 +188,7 @@ function inSteps(sql: Sql, existing: Statement): Create {
 
   return {
     transaction: true,
-    *script(items, runner): Script<CreateAnswer[]> {
+    *script(items, runner, isHooked): Script<CreateAnswer[]> {
       const rows = items.map(toRow);
       const found = yield existing.with({ items: rows });
       const taken = new Set(found.map((row) => text(row, "wanted")));
@@ -182,11 +203,24 @@ function inSteps(sql: Sql, existing: Statement): Create {
         yield eager
           ? leased.with({ items: tickets, at, runner })
           : queued.with({ items: tickets, at });
+        if (isHooked || int(clock as Row, "hooked") === 1) {
+          yield post("onWorkflowEnqueued", kept.map(enqueued), at);
+        }
       }
       const born = kept.map((item) => ({ iid: item.iid, created_at: at }));
       const explained = found.length + kept.length === items.length;
       return answers(items, born, explained ? found : yield existing.with({ items: rows }), eager);
     },
+  };
+}
+
+function enqueued({ iid, workflow, id }: NewInstance): Posted {
+  return {
+    id: postId.create(iid),
+    workflow,
+    instanceId: id,
+    runNumber: 1,
+    reason: "create",
   };
 }
 

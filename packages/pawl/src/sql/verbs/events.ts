@@ -3,6 +3,7 @@ import type { NewEvent, SendEventAnswer } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
+import { isRegistered, poster, postId, postSelected, registeredColumn } from "./hooks/posting.js";
 import { statusOf } from "./status.js";
 
 export type SendEvent = Verb<[target: Target, event: NewEvent], SendEventAnswer>;
@@ -15,12 +16,13 @@ const laterThanSeen = (now: string): string =>
   `CASE WHEN ${now} > t.seen_at THEN ${now} ELSE t.seen_at + 1 END`;
 
 function readInstance(sql: Sql): Statement {
-  return sql.prepare(
-    "event.instance",
-    `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested
-     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
-     WHERE i.workflow = :workflow AND i.id = :id`,
-  );
+  return sql.prepare("event.instance", readInstanceSql(sql));
+}
+
+function readInstanceSql(sql: Sql, more = ""): string {
+  return `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested${more}
+    FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+    WHERE i.workflow = :workflow AND i.id = :id`;
 }
 
 function refusal(row: Row | undefined): SendEventAnswer {
@@ -52,7 +54,14 @@ function inOneStatement(sql: Sql): SendEvent {
      counted AS (
        UPDATE ${sql.table("ticket")} AS t SET event_count = timed.number,
          due_at = CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END
-       FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid)
+       FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid),
+     posted AS (${postSelected(
+       sql,
+       `SELECT 'event.' || timed.number || '.' || timed.run_no || '.' || timed.tid, 'onWorkflowEnqueued', :workflow, :id,
+          timed.run_no, 'event', timed.now, timed.now
+        FROM timed JOIN added ON added.iid = timed.tid
+        WHERE timed.woken AND ${isRegistered(sql, "onWorkflowEnqueued")}`,
+     )})
      SELECT timed.owner, timed.woken::int AS woken, (SELECT count(*) FROM added) AS added FROM timed`,
   );
   return {
@@ -90,7 +99,8 @@ function inSteps(sql: Sql): SendEvent {
   // A statement of its own: in the locking one the time would be as old as the wait for the lock.
   const time = sql.prepare(
     "event.time",
-    `SELECT :now AS now, (SELECT e.number FROM ${sql.table("event")} AS e
+    `SELECT :now AS now, ${registeredColumn(sql, "onWorkflowEnqueued", "hooked")},
+       (SELECT e.number FROM ${sql.table("event")} AS e
        WHERE e.iid = :iid AND e.run_no = :run_no AND e.event_id = :event_id) AS known`,
   );
   const add = sql.prepare(
@@ -105,6 +115,7 @@ function inSteps(sql: Sql): SendEvent {
        due_at = CASE WHEN :woken = 1 AND (due_at IS NULL OR due_at > :at) THEN :at ELSE due_at END
      WHERE tid = :iid`,
   );
+  const post = poster(sql, "event");
   return {
     transaction: true,
     *script(target, event): Script<SendEventAnswer> {
@@ -132,24 +143,37 @@ function inSteps(sql: Sql): SendEvent {
         payload: event.payload,
       });
       yield count.with({ iid, at, woken });
+      if (woken === 1 && int(clock as Row, "hooked") === 1) {
+        const runNumber = int(ticket, "run_no");
+        const id = postId.event(iid, runNumber, int(ticket, "event_count") + 1);
+        const told = { workflow: target.workflow, instanceId: target.id, runNumber };
+        yield post("onWorkflowEnqueued", [{ ...told, id, reason: "event" }], at);
+      }
       return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner") };
     },
   };
 }
 
 /** Inside a user's transaction: reads without a lock, and only inserts. */
-export type PostEvent = Verb<[target: Target, event: NewEvent, inboxId: string], SendEventAnswer>;
+export type PostEvent = Verb<
+  [target: Target, event: NewEvent, inboxId: string, hooked: boolean],
+  SendEventAnswer
+>;
 
 export function postEventVerb(sql: Sql): PostEvent {
-  const instance = readInstance(sql);
+  const instance = sql.prepare(
+    "event.post.instance",
+    readInstanceSql(sql, `, :now AS now, ${registeredColumn(sql, "onWorkflowEnqueued", "hooked")}`),
+  );
   const post = sql.prepare(
     "event.post",
     `INSERT INTO ${sql.table("inbox")} (id, iid, run_no, event_id, kind, type, payload)
      VALUES (:inbox_id, :iid, :run_no, :event_id, 'event', :type, :payload)`,
   );
+  const tell = poster(sql, "event.post");
   return {
     transaction: true,
-    *script(target, event, inboxId): Script<SendEventAnswer> {
+    *script(target, event, inboxId, hooked): Script<SendEventAnswer> {
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
       if (found === undefined || text(found, "status") !== "live") return refusal(found);
       yield post.with({
@@ -160,6 +184,16 @@ export function postEventVerb(sql: Sql): PostEvent {
         type: event.type,
         payload: event.payload,
       });
+      // A tick has to move it in, whatever the run is doing.
+      if (hooked || int(found, "hooked") === 1) {
+        const told = {
+          id: postId.once("event", inboxId, text(found, "iid")),
+          workflow: target.workflow,
+          instanceId: target.id,
+          runNumber: int(found, "run_no"),
+        };
+        yield tell("onWorkflowEnqueued", [{ ...told, reason: "event" }], int(found, "now"));
+      }
       return { kind: "accepted", woken: false, owner: null };
     },
   };

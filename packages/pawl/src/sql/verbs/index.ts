@@ -6,6 +6,8 @@ import { createVerb, createWithinVerb } from "./create.js";
 import { eventReader } from "./event-rows.js";
 import { inboxHoldsVerb, moveInboxVerb, postEventVerb, sendEventVerb } from "./events.js";
 import { historyVerb } from "./history.js";
+import { deliveringVerbs } from "./hooks/delivering.js";
+import { registeringVerbs } from "./hooks/registering.js";
 import { getVerb, listVerb } from "./list.js";
 import { adoptVerb, loadVerb } from "./load.js";
 import { nextDueVerb } from "./next-due.js";
@@ -16,7 +18,7 @@ import { runnerVerbs } from "./runners.js";
 import { unknownLanesVerb } from "./unknown-lanes.js";
 
 /** Every operation of the store, its statements written once. */
-export function sqlVerbs(sql: Sql, newInboxId: () => string) {
+export function sqlVerbs(sql: Sql, newId: () => string) {
   const events = eventReader(sql);
   return {
     now: nowVerb(sql),
@@ -26,18 +28,20 @@ export function sqlVerbs(sql: Sql, newInboxId: () => string) {
     postEvent: postEventVerb(sql),
     inboxHolds: inboxHoldsVerb(sql),
     moveInbox: moveInboxVerb(sql),
-    control: controlVerb(sql),
+    control: controlVerb(sql, newId),
     ...runnerVerbs(sql),
     claim: claimVerb(sql),
     adopt: adoptVerb(sql),
     reopen: reopenVerb(sql),
     load: loadVerb(sql),
-    commit: commitVerb(sql, events, newInboxId),
+    commit: commitVerb(sql, events, newId),
     poll: pollVerb(sql, events),
     nextDue: nextDueVerb(sql),
     unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),
     list: listVerb(sql),
     history: historyVerb(sql),
+    ...registeringVerbs(sql),
+    ...deliveringVerbs(sql),
   };
 }

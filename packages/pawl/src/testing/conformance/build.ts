@@ -111,7 +111,6 @@ export function aPart(claimed: Claimed, given: Partial<Part> = {}): Part {
     consumed: [],
     spawns: [],
     deliveries: [],
-    outbox: [],
     next: { kind: "continue" },
     ...given,
   };

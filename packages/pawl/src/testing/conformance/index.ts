@@ -9,6 +9,7 @@ import { eventCases } from "./events.js";
 import { fenceCases } from "./fences.js";
 import type { ConformanceCase } from "./fixture.js";
 import { historyCases } from "./history.js";
+import { hookCases } from "./hooks.js";
 import { listCases } from "./list.js";
 import { loadCases } from "./load.js";
 import { migrateCases } from "./migrate.js";
@@ -41,6 +42,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   time: timeCases,
   list: listCases,
   history: historyCases,
+  hooks: hookCases,
   races: raceCases,
 };
 

@@ -21,7 +21,6 @@ import {
   statusOf,
   stepsOf,
   targetOf,
-  unique,
   waiting,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
@@ -166,7 +165,6 @@ export const outgoingCases: readonly ConformanceCase[] = [
         consumed: [{ number: 1, ord: 1 }],
         spawns: [child],
         deliveries: [aDelivery(other.iid)],
-        outbox: [{ id: `outbox-${unique()}`, topic: "t", payload: '"p"' }],
         next: parkUntil({ inMs: 500 }),
       }),
     );

@@ -1,3 +1,4 @@
+import { hookNames } from "../../model/hooks.js";
 import type { Next, Part, PartAnswer } from "../../store/store.js";
 import { equal, kindOf, matches, ok, only } from "./assert.js";
 import {
@@ -51,6 +52,7 @@ export const resendCases: readonly ConformanceCase[] = [
       const other = await create(store, { workflow: "other" });
       const run = await leased(store);
       await send(store, run);
+      await store.registerHooks(hookNames);
       const child = anInstance({ workflow: "child" });
       const part: Part = aPart(run, {
         seenEvents: 1,
@@ -59,7 +61,6 @@ export const resendCases: readonly ConformanceCase[] = [
         consumed: [{ number: 1, ord: 1 }],
         spawns: [child],
         deliveries: [aDelivery(other.iid)],
-        outbox: [{ id: "outbox-1", topic: "t", payload: '"p"' }],
         next,
       });
       const observe = async () => ({
@@ -78,6 +79,10 @@ export const resendCases: readonly ConformanceCase[] = [
       equal(await observe(), before, "what can be seen");
       await store.moveInbox(100);
       equal((await eventsOf(store, other)).length, 1, "delivered");
+      const request = { hooks: hookNames, limit: 10, leaseMs, maxAttempts: 5 };
+      const rows = (await store.claimHooks(request)).map(({ reason }) => reason);
+      const ends = { complete: ["complete"], fail: ["errored"] } as Record<string, string[]>;
+      equal(rows.toSorted(), ["create", ...(ends[next.kind] ?? [])].toSorted(), "rows for hooks");
       equal(
         (
           await claim(store, await aRunner(store), {

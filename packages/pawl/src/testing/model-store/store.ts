@@ -1,3 +1,4 @@
+import type { HookName } from "../../model/hooks.js";
 import type { Clock } from "../../model/seams.js";
 import { isTerminal, type InstanceState } from "../../model/status.js";
 import { transition, type UserCommand } from "../../model/transitions.js";
@@ -9,16 +10,21 @@ import type {
   ControlAnswer,
   CreateAnswer,
   Delivery,
+  FailedHookRow,
+  FailedHooksQuery,
   HeartbeatAnswer,
   HistoryPage,
   HistoryQuery,
+  HookClaimRequest,
+  HookRow,
+  HookSettlement,
+  InTransaction,
   Lane,
   ListQuery,
   LoadedRun,
   LoadRequest,
   NewEvent,
   NewInstance,
-  OutboxWrite,
   Page,
   Part,
   PartAnswer,
@@ -28,6 +34,7 @@ import type {
   SendEventAnswer,
   Store,
 } from "../../store/store.js";
+import { ModelOutbox } from "./outbox.js";
 import { applyPart } from "./part.js";
 import { historyOf, listed, toRecord } from "./reading.js";
 import {
@@ -62,10 +69,11 @@ export class ModelStore implements Store<object> {
   readonly #instances: Instance[] = [];
   readonly #runners: Runner[] = [];
   readonly #inbox: Delivery[] = [];
-  readonly outbox: OutboxWrite[] = [];
+  readonly #outbox: ModelOutbox;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#outbox = new ModelOutbox(clock);
   }
 
   async migrate(): Promise<void> {}
@@ -78,12 +86,14 @@ export class ModelStore implements Store<object> {
   /** A user's transaction only inserts: a rollback forgets what came last. Nothing else may run meanwhile. */
   begin(): { readonly tx: object; commit(): Promise<void>; rollback(): Promise<void> } {
     const [instances, inbox] = [this.#instances.length, this.#inbox.length];
+    const outbox = this.#outbox.mark();
     return {
       tx: {},
       commit: async () => {},
       rollback: async () => {
         this.#instances.length = instances;
         this.#inbox.length = inbox;
+        this.#outbox.backTo(outbox);
       },
     };
   }
@@ -92,13 +102,17 @@ export class ModelStore implements Store<object> {
 
   async create(
     items: readonly NewInstance[],
-    { tx, lease }: { readonly tx?: object; readonly lease?: { readonly runner: string } } = {},
+    {
+      tx,
+      hooked,
+      lease,
+    }: InTransaction<object> & { readonly lease?: { readonly runner: string } } = {},
   ): Promise<CreateAnswer[]> {
     const runner = lease !== undefined && tx === undefined ? this.#alive(lease.runner) : undefined;
     return items.map((item) => {
       const known = this.#find(item);
       if (known === undefined) {
-        const created = this.#add(item);
+        const created = this.#add(item, hooked);
         if (runner !== undefined) leaseTo(created, runner.id, this.#clock.now());
         const { iid, createdAt } = created;
         return { kind: "created", iid, createdAt, leased: runner !== undefined };
@@ -110,16 +124,17 @@ export class ModelStore implements Store<object> {
     });
   }
 
-  #add(item: NewInstance): Instance {
+  #add(item: NewInstance, hooked?: boolean): Instance {
     const instance = newInstance(item, this.#clock.now());
     this.#instances.push(instance);
+    this.#outbox.enqueued(instance, "create", hooked);
     return instance;
   }
 
   async sendEvent(
     target: Target,
     { eventId, type, payload }: NewEvent,
-    { tx }: { readonly tx?: object } = {},
+    { tx, hooked }: InTransaction<object> = {},
   ): Promise<SendEventAnswer> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
@@ -128,10 +143,12 @@ export class ModelStore implements Store<object> {
     const event = { eventId, iid, runNumber: run.runNumber, kind: "event", type, payload };
     if (tx !== undefined) {
       this.#inbox.push(event);
+      this.#outbox.enqueued(instance, "event", hooked);
       return { kind: "accepted", woken: false, owner: null };
     }
     if (hasEvent(run, eventId)) return { kind: "duplicate" };
     const woken = receive(run, event, this.#clock.now());
+    if (woken) this.#outbox.enqueued(instance, "event");
     return { kind: "accepted", woken, owner: run.owner };
   }
 
@@ -155,9 +172,12 @@ export class ModelStore implements Store<object> {
   }
 
   resume(target: Target): Promise<ControlAnswer> {
-    return this.#control("resume", target, null, ({ run }, becomes) => {
+    return this.#control("resume", target, null, (instance, becomes) => {
+      const { run } = instance;
       run.status = becomes;
-      if (becomes === "queued") run.dueAt = this.#clock.now();
+      if (becomes !== "queued") return;
+      run.dueAt = this.#clock.now();
+      this.#outbox.enqueued(instance, "resume");
     });
   }
 
@@ -165,6 +185,7 @@ export class ModelStore implements Store<object> {
     return this.#control("terminate", target, operationId, (instance, becomes) => {
       instance.claimNumber += 1;
       end(instance.run, becomes, this.#clock.now());
+      this.#outbox.finished(instance);
     });
   }
 
@@ -175,6 +196,7 @@ export class ModelStore implements Store<object> {
       if (!isTerminal(run.status)) end(run, "terminated", this.#clock.now());
       instance.pastRuns.unshift(run);
       instance.run = newRun(run.runNumber + 1, this.#clock.now());
+      this.#outbox.enqueued(instance, "restart");
     });
   }
 
@@ -358,16 +380,16 @@ export class ModelStore implements Store<object> {
   #commit(part: Part): PartAnswer {
     const instance = this.#instances.find(({ iid }) => iid === part.iid);
     if (instance?.claimNumber !== part.claimNumber) return { kind: "lost" };
-    if (isLeased(instance.run)) this.#sendOut(part);
-    return applyPart(instance.run, part, this.#clock.now());
+    const isFresh = isLeased(instance.run);
+    if (isFresh) this.#sendOut(part);
+    const answer = applyPart(instance.run, part, this.#clock.now());
+    if (isFresh && isTerminal(instance.run.status)) this.#outbox.finished(instance);
+    return answer;
   }
 
-  #sendOut({ spawns, deliveries, outbox }: Part): void {
+  #sendOut({ spawns, deliveries }: Part): void {
     for (const spawn of spawns) if (this.#find(spawn) === undefined) this.#add(spawn);
     this.#inbox.push(...deliveries);
-    for (const row of outbox) {
-      if (!this.outbox.some(({ id }) => id === row.id)) this.outbox.push(row);
-    }
   }
 
   async poll(requests: readonly PollRequest[]): Promise<PollAnswer[]> {
@@ -382,11 +404,15 @@ export class ModelStore implements Store<object> {
   }
 
   /** Work that needs no waiting, an inbox to move or a dead runner's run, is due now. */
-  async nextDueInMs(lanes: readonly Lane[]): Promise<number | null> {
+  async nextDueInMs(
+    lanes: readonly Lane[],
+    hooks: readonly HookName[] = [],
+  ): Promise<number | null> {
     if (this.#inbox.length > 0) return 0;
     const within = this.#live().filter((instance) => isIn(lanes, instance));
     if (within.some((instance) => this.#isOrphan(instance))) return 0;
     const dues = within.flatMap(({ run }) => (run.dueAt === null ? [] : [run.dueAt]));
+    dues.push(...this.#outbox.nextDueAt(hooks));
     return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - this.#clock.now());
   }
 
@@ -400,6 +426,36 @@ export class ModelStore implements Store<object> {
     );
     const lanes = waiting.map(({ queue, workflow }) => ({ queue, handler: workflow }));
     return [...new Map(lanes.map((lane) => [JSON.stringify(lane), lane])).values()].slice(0, 100);
+  }
+
+  // Hooks -----------------------------------------------------------------------------------------------------------
+
+  async registerHooks(hooks: readonly HookName[]): Promise<void> {
+    this.#outbox.register(hooks);
+  }
+
+  async unregisterHook(hook: HookName): Promise<number> {
+    return this.#outbox.unregister(hook);
+  }
+
+  async claimHooks(request: HookClaimRequest): Promise<HookRow[]> {
+    return this.#outbox.claim(request);
+  }
+
+  async settleHooks(settlements: readonly HookSettlement[]): Promise<void> {
+    this.#outbox.settle(settlements);
+  }
+
+  async failedHooks(query: FailedHooksQuery): Promise<Page<FailedHookRow>> {
+    return this.#outbox.failed(query);
+  }
+
+  async retryHook(id: string): Promise<boolean> {
+    return this.#outbox.retry(id);
+  }
+
+  async unknownHooks(known: readonly HookName[], ms: number): Promise<string[]> {
+    return this.#outbox.unknown(known, ms);
   }
 
   // Reading ---------------------------------------------------------------------------------------------------------

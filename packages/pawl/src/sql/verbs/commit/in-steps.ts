@@ -3,6 +3,7 @@ import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, RowValues, Script } from "../../statement.js";
 import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../event-rows.js";
+import { poster, posterByIid, postId, registeredColumn } from "../hooks/posting.js";
 import { answer, type MissingParts } from "./answer.js";
 import { bulkInsert, byKeys } from "./bulk.js";
 import type { Commit } from "./index.js";
@@ -28,7 +29,9 @@ export function inSteps(
   const ticket = sql.table("ticket");
   const fence = sql.prepare(
     "commit.fence",
-    `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes
+    `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes,
+       ${registeredColumn(sql, "onWorkflowEnqueued", "hooked_enqueued")},
+       ${registeredColumn(sql, "onInstanceFinished", "hooked_finished")}
      FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.lookUp("ticket", "t")}
        ON t.tid = p.iid AND t.claim_no = p.claim_no
      ${sql.dialect.lockSkippingOf("t")}`,
@@ -72,12 +75,8 @@ export function inSteps(
      SELECT d.id, d.iid, d.run_no, d.event_id, d.kind, d.type, d.payload
      FROM ${sql.rows("deliveries", "d", columns.deliveries)} ${sql.dialect.onConflictKeep(["id"])}`,
   );
-  const post = sql.prepare(
-    "commit.outbox",
-    `${sql.dialect.insertInto("outbox")} (id, topic, payload, created_at, due_at)
-     SELECT o.id, o.topic, o.payload, :at, :at FROM ${sql.rows("outbox", "o", columns.outbox)}
-     ${sql.dialect.onConflictKeep(["id"])}`,
-  );
+  const postSpawned = poster(sql, "commit.spawned");
+  const postFinished = posterByIid(sql, "commit.finished");
   const ended = { ...columns.parts, becomes: "word", started_at: "big" } as const;
   const writeTickets = sql.prepare(
     "commit.tickets",
@@ -116,7 +115,7 @@ export function inSteps(
     }),
   );
 
-  function* spawn(rows: CommitRows["spawns"], at: number): Script<void> {
+  function* spawn(rows: CommitRows["spawns"], at: number, isHooked: boolean): Script<void> {
     const existing = new Set(
       (yield existingSpawns.with({ spawns: rows })).map((row) => text(row, "iid")),
     );
@@ -124,6 +123,15 @@ export function inSteps(
     if (spawns.length === 0) return;
     yield insertInstances.with({ spawns, at });
     yield insertTickets.with({ spawns, at });
+    if (!isHooked) return;
+    const posted = spawns.map(({ iid, workflow, id }) => ({
+      id: postId.create(String(iid)),
+      workflow: String(workflow),
+      instanceId: String(id),
+      runNumber: 1,
+      reason: "create" as const,
+    }));
+    yield postSpawned("onWorkflowEnqueued", posted, at);
   }
 
   function* endTurns(
@@ -145,6 +153,14 @@ export function inSteps(
     if (finished.length === 0) return;
     yield finish.with({ parts: finished, at });
     yield removeTickets.with({ parts: finished });
+    const isHooked = (iid: string): boolean =>
+      int(tickets.get(iid) as Row, "hooked_finished") === 1;
+    const posted = parts.flatMap(({ iid, runNumber, next }) => {
+      if ((next.kind !== "complete" && next.kind !== "fail") || !isHooked(iid)) return [];
+      const reason = next.kind === "complete" ? ("complete" as const) : ("errored" as const);
+      return [{ id: postId.finish(iid, runNumber), iid, runNumber, reason }];
+    });
+    if (posted.length > 0) yield postFinished("onInstanceFinished", posted, at);
   }
 
   return {
@@ -169,9 +185,9 @@ export function inSteps(
         yield* insertSteps(fresh, at);
         if (rows.attempts.length > 0) yield insertAttempts.with({ attempts: rows.attempts, at });
         if (rows.consumed.length > 0) yield consumeEvents.with({ consumed: rows.consumed, at });
-        if (rows.spawns.length > 0) yield* spawn(rows.spawns, at);
+        const isHooked = int(locked[0] as Row, "hooked_enqueued") === 1;
+        if (rows.spawns.length > 0) yield* spawn(rows.spawns, at, isHooked);
         if (rows.deliveries.length > 0) yield deliver.with({ deliveries: rows.deliveries });
-        if (rows.outbox.length > 0) yield post.with({ outbox: rows.outbox, at });
         yield* endTurns(fresh, rows.parts, byIid, at);
       }
       return yield* answer(parts, locked, null, events, missing);

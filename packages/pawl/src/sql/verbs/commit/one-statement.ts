@@ -2,6 +2,7 @@ import type { PartAnswer } from "../../../store/store.js";
 import { int, type Sql } from "../../sql.js";
 import type { Row, Script, Statement } from "../../statement.js";
 import type { EventReader } from "../event-rows.js";
+import { isRegistered, postSelected } from "../hooks/posting.js";
 import { answer, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
 import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
@@ -46,7 +47,14 @@ export function inOneStatement(
        UPDATE ${sql.table("instance")} AS i SET
          status = CASE WHEN p.next = 'complete' THEN 'complete' ELSE 'errored' END,
          output = p.output, error = p.error, started_at = p.started_at, finished_at = clock.now, claim_no = p.claim_no
-       FROM fresh AS p, clock WHERE i.iid = p.iid AND p.becomes = 'finished')`,
+       FROM fresh AS p, clock WHERE i.iid = p.iid AND p.becomes = 'finished'
+       RETURNING i.iid, i.workflow, i.id, i.run_no, i.status)`,
+    `told_finished AS (${postSelected(
+      sql,
+      `SELECT 'finish.' || f.run_no || '.' || f.iid, 'onInstanceFinished', f.workflow, f.id, f.run_no, f.status,
+         clock.now, clock.now
+       FROM finished AS f CROSS JOIN clock WHERE ${isRegistered(sql, "onInstanceFinished")}`,
+    )})`,
     `removed AS (DELETE FROM ${ticket} AS t USING fresh AS p WHERE t.tid = p.iid AND p.becomes = 'finished')`,
     `consumed_events AS (
        UPDATE ${sql.table("event")} AS e SET consumed_by = c.ord, delivered_at = clock.now
@@ -74,11 +82,12 @@ export function inOneStatement(
        SELECT d.id, d.iid, d.run_no, d.event_id, d.kind, d.type, d.payload
        FROM ${sql.rows("deliveries", "d", columns.deliveries)} WHERE ${isFresh("d.sender")}
        ON CONFLICT DO NOTHING)`,
-    `posted AS (
-       INSERT INTO ${sql.table("outbox")} (id, topic, payload, created_at, due_at)
-       SELECT o.id, o.topic, o.payload, clock.now, clock.now
-       FROM ${sql.rows("outbox", "o", columns.outbox)} CROSS JOIN clock WHERE ${isFresh("o.sender")}
-       ON CONFLICT DO NOTHING)`,
+    `told_spawned AS (${postSelected(
+      sql,
+      `SELECT 'create.1.' || s.iid, 'onWorkflowEnqueued', s.workflow, s.id, 1, 'create', clock.now, clock.now
+       FROM spawn AS s CROSS JOIN clock
+       WHERE ${isAmong("s.iid", "SELECT iid FROM born")} AND ${isRegistered(sql, "onWorkflowEnqueued")}`,
+    )})`,
   ];
   const prepare = (name: string, writes: readonly string[]): Statement =>
     sql.prepare(
@@ -125,8 +134,8 @@ export function inOneStatement(
         return yield* answer(parts, odd, at, events, missing);
       }
       const rows = rowsOf(parts, newInboxId);
-      const { attempts, spawns, deliveries, outbox } = rows;
-      const extra = attempts.length + spawns.length + deliveries.length + outbox.length > 0;
+      const { attempts, spawns, deliveries } = rows;
+      const extra = attempts.length + spawns.length + deliveries.length > 0;
       const locked = yield (extra ? full : turn).with(rows);
       return yield* answer(parts, locked, null, events, missing);
     },

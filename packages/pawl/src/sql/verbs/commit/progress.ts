@@ -3,11 +3,11 @@ import type { RowValues } from "../../statement.js";
 
 /** Results and nothing else: its ticket is locked, not written. */
 export function isProgress(part: Part): boolean {
-  const { attempts, consumed, spawns, deliveries, outbox } = part;
+  const { attempts, consumed, spawns, deliveries } = part;
   return (
     part.next.kind === "continue" &&
     part.takeovers === undefined &&
-    attempts.length + consumed.length + spawns.length + deliveries.length + outbox.length === 0
+    attempts.length + consumed.length + spawns.length + deliveries.length === 0
   );
 }
 

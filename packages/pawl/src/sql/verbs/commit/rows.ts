@@ -60,7 +60,6 @@ export const columns = {
     type: "key",
     payload: "body",
   },
-  outbox: { sender: "key", id: "key", topic: "key", payload: "body" },
 } as const satisfies Record<string, Record<string, ColumnType>>;
 
 export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] };
@@ -110,9 +109,6 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
         type: delivery.type,
         payload: delivery.payload,
       })),
-    ),
-    outbox: parts.flatMap((part) =>
-      part.outbox.map(({ id, topic, payload }) => ({ sender: part.iid, id, topic, payload })),
     ),
   };
 }

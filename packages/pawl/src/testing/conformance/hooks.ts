@@ -1,0 +1,547 @@
+import { hookNames, type HookName } from "../../model/hooks.js";
+import type { HookClaimRequest, HookRow, Store } from "../../store/store.js";
+import { equal, matches, only } from "./assert.js";
+import {
+  allPages,
+  anEvent,
+  anInstance,
+  aPart,
+  aStep,
+  commit,
+  commitOk,
+  complete,
+  create,
+  failWith,
+  finished,
+  leased,
+  letRunnersDie,
+  parkFor,
+  send,
+  someInstances,
+  targetOf,
+  unique,
+  waiting,
+} from "./build.js";
+import { atOnce, storesOn, whileOpen } from "./concurrency.js";
+import type { ConformanceCase } from "./fixture.js";
+import { realTime, stillTime, type World } from "./world.js";
+
+const hookLeaseMs = 60_000;
+
+async function claimed(
+  store: Store,
+  request: Partial<HookClaimRequest> = {},
+): Promise<readonly HookRow[]> {
+  return store.claimHooks({
+    hooks: hookNames,
+    limit: 100,
+    leaseMs: hookLeaseMs,
+    maxAttempts: 5,
+    ...request,
+  });
+}
+
+/** What the hooks are to be told since somebody asked last, in short. */
+async function told(store: Store): Promise<string[]> {
+  const rows = await claimed(store);
+  await store.settleHooks(rows.map(({ id, claimNumber }) => ({ id, claimNumber, failure: null })));
+  return rows
+    .map(
+      ({ hook, reason, instanceId, runNumber }) => `${hook} ${reason} ${instanceId} ${runNumber}`,
+    )
+    .toSorted();
+}
+
+/** A row of its own, and the instance that it tells of. */
+async function aRow(store: Store): Promise<HookRow> {
+  await store.registerHooks(["onWorkflowEnqueued"]);
+  await create(store);
+  return only(await claimed(store), "claimed");
+}
+
+async function fails(store: Store, row: HookRow, retryInMs: number | null): Promise<void> {
+  const failure = { error: "no", retryInMs };
+  await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure }]);
+}
+
+/** All that causes a row, but for what is refused. */
+const causes: readonly {
+  readonly name: string;
+  readonly hook: HookName;
+  readonly reason: string;
+  readonly runNumber?: number;
+  readonly cause: (store: Store) => Promise<{ readonly workflow: string; readonly id: string }>;
+}[] = [
+  { name: "create", hook: "onWorkflowEnqueued", reason: "create", cause: (store) => create(store) },
+  {
+    name: "a spawn",
+    hook: "onWorkflowEnqueued",
+    reason: "create",
+    cause: async (store) => {
+      const run = await leased(store, { workflow: "parent" });
+      const child = anInstance({ workflow: "child" });
+      await told(store);
+      await commitOk(store, aPart(run, { steps: [aStep(1)], spawns: [child] }));
+      return child;
+    },
+  },
+  {
+    name: "restart",
+    hook: "onWorkflowEnqueued",
+    reason: "restart",
+    runNumber: 2,
+    cause: async (store) => {
+      const run = await finished(store);
+      await told(store);
+      await store.restart(targetOf(run), `restart-${unique()}`);
+      return run;
+    },
+  },
+  {
+    name: "resume",
+    hook: "onWorkflowEnqueued",
+    reason: "resume",
+    cause: async (store) => {
+      const run = await create(store);
+      await store.pause(targetOf(run));
+      await told(store);
+      await store.resume(targetOf(run));
+      return run;
+    },
+  },
+  {
+    name: "an event that wakes",
+    hook: "onWorkflowEnqueued",
+    reason: "event",
+    cause: async (store) => {
+      const run = await waiting(store);
+      await told(store);
+      await send(store, run);
+      return run;
+    },
+  },
+  ...(
+    [
+      ["complete", complete()],
+      ["errored", failWith()],
+    ] as const
+  ).map(([reason, next]) => ({
+    name: `a run that ends ${reason}`,
+    hook: "onInstanceFinished" as const,
+    reason,
+    cause: async (store: Store) => {
+      const run = await leased(store);
+      await told(store);
+      await commitOk(store, aPart(run, { steps: [aStep(1)], next }));
+      return run;
+    },
+  })),
+  {
+    name: "terminate",
+    hook: "onInstanceFinished",
+    reason: "terminated",
+    cause: async (store) => {
+      const run = await leased(store);
+      await told(store);
+      await store.terminate(targetOf(run), `terminate-${unique()}`);
+      return run;
+    },
+  },
+];
+
+const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
+  "a taken id": async ({ store }) => {
+    const taken = await create(store);
+    await told(store);
+    await store.create([anInstance(targetOf(taken))]);
+  },
+  "a resume of what is not paused": async ({ store }) => {
+    const run = await leased(store);
+    await store.pause(targetOf(run));
+    await told(store);
+    await store.resume(targetOf(run));
+    await store.resume(targetOf(run));
+  },
+  "a pause": async ({ store }) => {
+    const run = await create(store);
+    await told(store);
+    await store.pause(targetOf(run));
+  },
+  "an end of what has ended": async ({ store }) => {
+    const run = await finished(store);
+    await told(store);
+    await store.terminate(targetOf(run), "late");
+  },
+  "an event that nobody waits for, or came before": async ({ store }) => {
+    const run = await waiting(store);
+    const event = anEvent("paid");
+    await send(store, run, event);
+    await told(store);
+    await store.sendEvent(targetOf(run), event);
+    await send(store, run, anEvent("shipped"));
+    await send(store, await leased(store, { workflow: "busy" }));
+    await told(store);
+  },
+  "progress, a park and a release": async ({ store }) => {
+    const run = await leased(store);
+    await told(store);
+    await commitOk(store, aPart(run, { steps: [aStep(1)] }));
+    await commitOk(store, aPart(run, { partNumber: 2, next: parkFor(["paid"]) }));
+  },
+  "a part of a claim that was lost": async ({ store }) => {
+    const run = await leased(store);
+    await store.restart(targetOf(run), "restart");
+    await told(store);
+    const spawns = [anInstance({ workflow: "child" })];
+    equal((await commit(store, aPart(run, { spawns, next: complete() }))).kind, "lost", "the part");
+  },
+  "a spawn of a taken id": async ({ store }) => {
+    const taken = await create(store, { workflow: "child" });
+    const run = await leased(store);
+    await told(store);
+    await commitOk(store, aPart(run, { steps: [aStep(1)], spawns: [anInstance(targetOf(taken))] }));
+  },
+};
+
+/** Rows for hooks: written with their cause, delivered at least once. */
+export const hookCases: readonly ConformanceCase[] = [
+  ...causes.map(({ name, hook, reason, runNumber = 1, cause }) =>
+    stillTime(`hooks: ${name} leaves a row`, async ({ store, clock }) => {
+      await store.registerHooks(hookNames);
+      const { workflow, id } = await cause(store);
+      const row = only(await claimed(store), "rows");
+      const expected = { hook, reason, workflow, instanceId: id, runNumber };
+      const counts = { createdAt: clock.now(), attempts: 1, claimNumber: 1 };
+      equal<HookRow>(row, { ...expected, ...counts, id: row.id }, "the row");
+    }),
+  ),
+
+  ...causes.map(({ name, cause }) =>
+    stillTime(`hooks: ${name} leaves none unless a hook is registered`, async ({ store }) => {
+      await cause(store);
+      await store.registerHooks(hookNames);
+      equal(await told(store), [], "rows");
+    }),
+  ),
+
+  ...Object.entries(refusals).map(([name, play]) =>
+    stillTime(`hooks: ${name} leaves no row`, async (world) => {
+      await world.store.registerHooks(hookNames);
+      await play(world);
+      equal(await told(world.store), [], "rows");
+    }),
+  ),
+
+  stillTime("hooks: only what is registered is written", async ({ store }) => {
+    await store.registerHooks(["onInstanceFinished"]);
+    const first = await finished(store);
+    equal(await told(store), [`onInstanceFinished complete ${first.id} 1`], "one");
+    await store.registerHooks(["onWorkflowEnqueued", "onInstanceFinished"]);
+    await store.registerHooks(["onWorkflowEnqueued"]);
+    const second = await finished(store);
+    const both = [
+      `onInstanceFinished complete ${second.id} 1`,
+      `onWorkflowEnqueued create ${second.id} 1`,
+    ];
+    equal(await told(store), both, "both");
+  }),
+
+  stillTime("hooks: every process writes for what one has registered", async ({ db, store }) => {
+    await store.registerHooks(hookNames);
+    const other = await db.connect();
+    const run = await finished(other);
+    equal((await told(store)).length, 2, "rows");
+    await other.restart(targetOf(run), "restart");
+    equal(await told(store), [`onWorkflowEnqueued restart ${run.id} 2`], "rows");
+  }),
+
+  stillTime("hooks: each of a batch leaves a row, and each has an id of its own", async (world) => {
+    const { store } = world;
+    await store.registerHooks(hookNames);
+    const taken = await create(store);
+    await told(store);
+    const batch = [...someInstances(20), anInstance(targetOf(taken)), ...someInstances(20)];
+    await store.create(batch);
+    const rows = await claimed(store);
+    equal(rows.length, 40, "rows");
+    equal(new Set(rows.map(({ id }) => id)).size, 40, "ids");
+  }),
+
+  stillTime("hooks: what is born leased leaves a row too", async ({ store }) => {
+    await store.registerHooks(hookNames);
+    const { runner } = await leased(store);
+    await told(store);
+    const eager = anInstance();
+    await store.create([eager], { lease: { runner } });
+    equal(await told(store), [`onWorkflowEnqueued create ${eager.id} 1`], "rows");
+  }),
+
+  stillTime("hooks: what is sent again leaves one row, delivered or not", async ({ store }) => {
+    await store.registerHooks(hookNames);
+    const run = await leased(store);
+    const child = anInstance({ workflow: "child" });
+    const part = aPart(run, { spawns: [child], next: complete() });
+    await told(store);
+    for (let i = 0; i < 2; i++) await commitOk(store, part);
+    equal((await told(store)).length, 2, "of a part");
+    for (let i = 0; i < 2; i++) await store.restart(targetOf(run), "restart");
+    equal((await told(store)).length, 1, "of a restart");
+    for (let i = 0; i < 2; i++) await store.terminate(targetOf(run), "terminate");
+    equal((await told(store)).length, 1, "of a terminate");
+    const instance = anInstance();
+    for (let i = 0; i < 2; i++) await store.create([instance]);
+    equal((await told(store)).length, 1, "of a create");
+    for (const again of [
+      () => commitOk(store, part).catch(() => {}),
+      () => store.restart(targetOf(run), "restart"),
+      () => store.terminate(targetOf(run), "terminate"),
+      () => store.create([instance]),
+    ]) {
+      await again();
+    }
+    equal(await told(store), [], "after their delivery");
+  }),
+
+  ...(["commit", "rollback"] as const).flatMap((end) => [
+    stillTime(`hooks: a transaction's rows ${end} with it`, async ({ db, store }) => {
+      await store.registerHooks(hookNames);
+      const run = await waiting(store);
+      await told(store);
+      const created = anInstance();
+      const transaction = await db.begin();
+      const { tx } = transaction;
+      await store.create([created], { tx });
+      await store.sendEvent(targetOf(run), anEvent(), { tx });
+      await transaction[end]();
+      const rows = [
+        `onWorkflowEnqueued create ${created.id} 1`,
+        `onWorkflowEnqueued event ${run.id} 1`,
+      ];
+      equal(await told(store), end === "commit" ? rows.toSorted() : [], "rows");
+    }),
+    stillTime(`hooks: nobody waits for a transaction with rows that will ${end}`, async (world) => {
+      const { db, store } = world;
+      await store.registerHooks(["onWorkflowEnqueued"]);
+      await create(store);
+      const row = only(await claimed(store), "before");
+      const transaction = await db.begin();
+      await store.create([anInstance()], { tx: transaction.tx });
+      await whileOpen(db, transaction, end, async () => {
+        await store.registerHooks(hookNames);
+        await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure: null }]);
+        await create(store);
+        equal(only(await claimed(store, { limit: 1 }), "its own").attempts, 1, "attempts");
+      });
+      equal((await told(store)).length, end === "commit" ? 1 : 0, "of the transaction");
+    }),
+  ]),
+
+  stillTime(
+    "hooks: a transaction of a process with a hook needs no registration",
+    async ({ db, store }) => {
+      const run = await waiting(store);
+      const transaction = await db.begin();
+      const { tx } = transaction;
+      await store.create([anInstance({ id: "in" })], { tx, hooked: true });
+      await store.sendEvent(targetOf(run), anEvent(), { tx, hooked: true });
+      await transaction.commit();
+      equal(
+        (await told(store)).map((row) => row.split(" ")[1]!),
+        ["create", "event"],
+        "rows",
+      );
+    },
+  ),
+
+  stillTime("hooks: a claim takes only the hooks it asks for, oldest first", async (world) => {
+    const { store, clock } = world;
+    await store.registerHooks(hookNames);
+    const runs = [];
+    for (let i = 0; i < 3; i++) {
+      runs.push(await create(store));
+      clock.advance(1);
+    }
+    await store.terminate(targetOf(runs[0]!), "terminate");
+    equal(await claimed(store, { hooks: [] }), [], "none");
+    const ids = (rows: readonly HookRow[]): string[] => rows.map(({ instanceId }) => instanceId);
+    const enqueued = { hooks: ["onWorkflowEnqueued" as const], limit: 2 };
+    equal(ids(await claimed(store, enqueued)), [runs[0]!.id, runs[1]!.id], "the oldest");
+    equal(ids(await claimed(store, enqueued)), [runs[2]!.id], "the next");
+    equal(await claimed(store, enqueued), [], "no more");
+    equal(only(await claimed(store), "the rest").hook, "onInstanceFinished", "the other hook");
+  }),
+
+  stillTime("hooks: a row that nobody settles is due again after its lease", async (world) => {
+    const { store, clock } = world;
+    const row = await aRow(store);
+    equal(await store.nextDueInMs([], ["onWorkflowEnqueued"]), hookLeaseMs, "due in");
+    clock.advance(hookLeaseMs - 1);
+    equal(await claimed(store), [], "too early");
+    clock.advance(1);
+    const again = only(await claimed(store), "again");
+    equal<HookRow>(again, { ...row, attempts: 2, claimNumber: row.claimNumber + 1 }, "the row");
+  }),
+
+  stillTime("hooks: what fails is due again after a while, by the store's clock", async (world) => {
+    const { store, clock } = world;
+    const row = await aRow(store);
+    clock.advance(10);
+    await fails(store, row, 500);
+    equal(await store.nextDueInMs([], ["onWorkflowEnqueued"]), 500, "due in");
+    equal(await store.nextDueInMs([], ["onInstanceFinished"]), null, "of another hook");
+    equal(await store.nextDueInMs([]), null, "of none");
+    clock.advance(499);
+    equal(await claimed(store), [], "too early");
+    clock.advance(1);
+    matches(only(await claimed(store), "again"), { id: row.id, attempts: 2 }, "the row");
+  }),
+
+  stillTime("hooks: a settlement that comes late changes nothing", async (world) => {
+    const { store, clock } = world;
+    const row = await aRow(store);
+    clock.advance(hookLeaseMs);
+    only(await claimed(store), "claimed by another");
+    await fails(store, row, 0);
+    equal(await claimed(store), [], "still with the other");
+    await fails(store, row, null);
+    equal((await store.failedHooks({ pageSize: 10 })).items, [], "given up");
+    await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure: null }]);
+    clock.advance(hookLeaseMs);
+    equal(await claimed(store), [], "delivered all the same");
+  }),
+
+  stillTime("hooks: what is given up is kept, listed, and can be tried again", async (world) => {
+    const { store, clock } = world;
+    const { claimNumber, ...row } = await aRow(store);
+    clock.advance(5);
+    await fails(store, { ...row, claimNumber }, null);
+    const { items, hasNextPage } = await store.failedHooks({ pageSize: 10 });
+    equal(only(items, "failed"), { ...row, failedAt: clock.now(), error: "no" }, "the row");
+    equal(hasNextPage, false, "one page");
+    clock.advance(10 * hookLeaseMs);
+    equal(await claimed(store), [], "not delivered");
+    equal(await store.nextDueInMs([], hookNames), null, "not due");
+
+    equal(await store.retryHook("nothing"), false, "an unknown id");
+    equal(await store.retryHook(row.id), true, "retry");
+    equal(await store.retryHook(row.id), true, "sent again");
+    equal((await store.failedHooks({ pageSize: 10 })).items, [], "failed");
+    await fails(store, { ...row, claimNumber }, null);
+    matches(only(await claimed(store), "again"), { id: row.id, attempts: 1 }, "the row");
+  }),
+
+  stillTime("hooks: failed rows come in pages, the latest first", async ({ store, clock }) => {
+    await store.registerHooks(["onWorkflowEnqueued"]);
+    await store.create(someInstances(7));
+    const order: string[] = [];
+    for (const row of await claimed(store)) {
+      await fails(store, row, null);
+      if (order.length % 2 === 1) clock.advance(1);
+      order.push(row.id);
+    }
+    const read = (from: object) => store.failedHooks({ pageSize: 3, ...from });
+    const pages = await allPages(read);
+    equal(
+      pages.map(({ length }) => length),
+      [3, 3, 1],
+      "pages",
+    );
+    const times = pages.flat().map(({ failedAt }) => failedAt);
+    equal(
+      times,
+      times.toSorted((a, b) => b - a),
+      "the order",
+    );
+    equal(new Set(pages.flat().map(({ id }) => id)), new Set(order), "all of them");
+  }),
+
+  stillTime("hooks: one whose deliveries never end is given up", async (world) => {
+    const { store, clock } = world;
+    const row = await aRow(store);
+    for (let attempts = 2; attempts <= 3; attempts++) {
+      clock.advance(hookLeaseMs);
+      equal(only(await claimed(store, { maxAttempts: 3 }), "again").attempts, attempts, "attempts");
+    }
+    clock.advance(hookLeaseMs);
+    equal(await claimed(store, { maxAttempts: 3 }), [], "no more");
+    const { items } = await store.failedHooks({ pageSize: 10 });
+    matches(only(items, "failed"), { id: row.id, attempts: 3 }, "the row");
+  }),
+
+  stillTime("hooks: unregistering drops what is left and ends the writing", async (world) => {
+    const { store, clock } = world;
+    await store.registerHooks(hookNames);
+    await store.create(someInstances(3));
+    const [failed] = await claimed(store, { limit: 2 });
+    await fails(store, failed!, null);
+    await finished(store, complete(), { workflow: "other" });
+    equal(await store.unregisterHook("onWorkflowEnqueued"), 4, "dropped");
+    equal(await store.unregisterHook("onWorkflowEnqueued"), 0, "dropped again");
+    await create(store);
+    clock.advance(hookLeaseMs);
+    equal((await store.failedHooks({ pageSize: 10 })).items, [], "failed");
+    equal(only(await claimed(store), "the other hook's").hook, "onInstanceFinished", "hook");
+  }),
+
+  stillTime("hooks: rows that nobody takes are reported", async (world) => {
+    const { store, clock } = world;
+    await store.registerHooks(hookNames);
+    await finished(store);
+    clock.advance(1_000);
+    equal(await store.unknownHooks([], 1_000), [], "too early");
+    clock.advance(1);
+    equal(await store.unknownHooks([], 1_000), [...hookNames], "both");
+    equal(await store.unknownHooks(["onWorkflowEnqueued"], 1_000), ["onInstanceFinished"], "one");
+    equal(await store.unknownHooks(hookNames, 1_000), [], "none");
+    await told(store);
+    equal(await store.unknownHooks([], 0), [], "none is left");
+  }),
+
+  stillTime("hooks: a run whose owner died ends once", async (world) => {
+    const { store } = world;
+    await store.registerHooks(["onInstanceFinished"]);
+    const run = await leased(store);
+    await letRunnersDie(world);
+    const taken = await store.claim({
+      runner: (await leased(store, { workflow: "other" })).runner,
+      lanes: [{ queue: "default", handler: run.workflow }],
+      limit: 1,
+      reservedForNew: 0,
+    });
+    if (taken.kind !== "ok") throw new Error("dead");
+    equal((await commit(store, aPart(run, { next: complete() }))).kind, "lost", "the dead owner");
+    await commitOk(store, aPart(taken.claimed[0]!, { next: failWith() }));
+    equal(await told(store), [`onInstanceFinished errored ${run.id} 1`], "rows");
+  }),
+
+  realTime("hooks: claims from many connections share the rows", async ({ db }) => {
+    const stores = await storesOn(db, 4);
+    await db.store.registerHooks(["onWorkflowEnqueued"]);
+    await db.store.create(someInstances(60));
+    const taken = await atOnce(
+      stores.map((store) => async () => {
+        const rows: HookRow[] = [];
+        for (let empty = 0; empty < 3;) {
+          const some = await claimed(store, { limit: 7 });
+          rows.push(...some);
+          empty = some.length === 0 ? empty + 1 : 0;
+        }
+        return rows;
+      }),
+      "claims",
+    );
+    const ids = taken.flat().map(({ id }) => id);
+    equal(ids.length, 60, "rows");
+    equal(new Set(ids).size, 60, "each once");
+  }),
+
+  realTime("hooks: processes that register at once agree", async ({ db }) => {
+    const stores = await storesOn(db, 4);
+    await atOnce(
+      stores.map((store) => () => store.registerHooks(hookNames)),
+      "registering",
+    );
+    await create(db.store);
+    equal((await told(db.store)).length, 1, "rows");
+  }),
+];
