@@ -82,6 +82,7 @@ test("the page has these examples and no others", () => {
 test("the page explains every event that is logged, and no others", () => {
   const folders = [
     "packages/pawl/src/engine/",
+    "packages/pawl/src/hooks/",
     "packages/pawl/src/http/",
     "packages/pawl/src/runner/",
     "packages/dispatcher-node/src/",
@@ -91,7 +92,9 @@ test("the page explains every event that is logged, and no others", () => {
       .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
       .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
       .flatMap((text) => [
-        ...text.matchAll(/(?:ogger\??\.(?:debug|info|warn|error)|#diverged)\(\s*["`]([\w.]+)["`]/g),
+        ...text.matchAll(
+          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#say)\(\s*["`]([\w.]+)["`]/g,
+        ),
       ])
       .map(([, event]) => event),
   );

@@ -5,6 +5,9 @@ import type { Registry } from "./authoring/registry.js";
 import type { StepOverrides } from "./engine/overrides.js";
 import type { EngineContext, EngineTiming } from "./engine/context.js";
 import { policyMaker } from "./engine/step-config.js";
+import { hookAdministration, type HookAdministration } from "./hooks/administration.js";
+import { Deliverer } from "./hooks/deliverer.js";
+import { validHooks } from "./hooks/handlers.js";
 import { httpHandler } from "./http/handler.js";
 import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
@@ -12,6 +15,7 @@ import type { WebRequest, WebResponse } from "./model/web.js";
 import { makeBindings } from "./instances/bindings.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec } from "./model/codec.js";
+import { validCursor, validPageSize } from "./instances/requests.js";
 import { resolveLimits } from "./model/limits.js";
 import type { Logger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
@@ -32,6 +36,8 @@ export type Assembled<R extends Registry, Tx> = {
   readonly instances: InstancesContext<Tx>;
   readonly runner: Runner;
   readonly http: Http;
+  readonly deliverer: Deliverer;
+  readonly hooks: HookAdministration;
 };
 
 export interface Http {
@@ -61,7 +67,8 @@ export function assemble<const R extends Registry, Tx>(
   };
   const watchers = new Watchers({ store: options.store, codec, runtime, hints });
   const store = watchedStore(options.store, watchers);
-  const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints };
+  const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger);
+  const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints, hooks };
   const workflows = makeBindings(instances) as Bindings<R, Tx>;
   const context: EngineContext = {
     runtime,
@@ -77,14 +84,24 @@ export function assemble<const R extends Registry, Tx>(
     timing,
     overrides: overrides ?? null,
   };
-  const runner = new Runner(store, entries, context, runnerOptions);
+  const runner = new Runner(store, entries, context, hooks, runnerOptions);
   const fetch = httpHandler(options, {
     instances,
     watchers,
     logger,
     tick: (bounds) => runner.tick(bounds),
   });
-  return { workflows, instances, runner, http: { fetch, close: () => watchers.close() } };
+  return {
+    workflows,
+    instances,
+    runner,
+    http: { fetch, close: () => watchers.close() },
+    deliverer: hooks,
+    hooks: hookAdministration(store, hooks, ({ pageSize, cursor }) => ({
+      pageSize: validPageSize(pageSize, limits),
+      ...validCursor(cursor),
+    })),
+  };
 }
 
 function envOf(given: unknown, workflows: unknown): unknown {

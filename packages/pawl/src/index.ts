@@ -45,6 +45,20 @@ export type {
   WorkflowStepEvent,
 } from "./authoring/step.js";
 export type {
+  FailedDeliveries,
+  FailedDeliveriesOptions,
+  FailedDelivery,
+  HookAdministration,
+} from "./hooks/administration.js";
+export type {
+  EnqueueReason,
+  HookDelivery,
+  HookName,
+  Hooks,
+  InstanceFinished,
+  WorkflowEnqueued,
+} from "./model/hooks.js";
+export type {
   History,
   HistoryAttempt,
   HistoryEntry,

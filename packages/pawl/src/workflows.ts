@@ -3,6 +3,7 @@ import type { Bindings } from "./authoring/bindings.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
 import { defaultTiming } from "./engine/context.js";
+import type { HookAdministration } from "./hooks/administration.js";
 import type { RuntimeResponse, WebRequest } from "./model/web.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
@@ -25,6 +26,8 @@ export interface Workflows<R extends Registry, Tx> {
   wake(): void;
   /** The HTTP API, under `basePath`; bound, to be mounted anywhere. It never rejects. */
   readonly fetch: (request: WebRequest) => Promise<RuntimeResponse>;
+  /** Deliveries to `hooks` that were given up, and hooks that the code has no more. */
+  readonly hooks: HookAdministration;
   /** For dispatchers: what decides when to tick. */
   readonly runner: DispatchedRunner;
   /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
@@ -36,7 +39,7 @@ const DRAIN_MS = 10_000;
 export function createWorkflows<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
 ): Workflows<R, Tx> {
-  const { workflows, instances, runner, http } = assemble(options, {
+  const { workflows, instances, runner, http, hooks, deliverer } = assemble(options, {
     runtime: webRuntime,
     timing: defaultTiming,
     runner: defaultRunnerOptions,
@@ -45,7 +48,11 @@ export function createWorkflows<const R extends Registry, Tx>(
   return {
     workflows,
     runner,
-    migrate: () => store.migrate(),
+    hooks,
+    migrate: async () => {
+      await store.migrate();
+      await deliverer.registered();
+    },
     list: (workflow, query) => list(instances, workflow, query),
     history: (workflow, id, query) => history(instances, workflow, id, query),
     tick: (bounds) => runner.tick(bounds),

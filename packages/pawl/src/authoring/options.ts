@@ -1,4 +1,5 @@
 import type { Codec } from "../model/codec.js";
+import type { Hooks } from "../model/hooks.js";
 import type { Limits } from "../model/limits.js";
 import type { Logger } from "../model/logger.js";
 import type { Bindings, EnvOfRegistry } from "./bindings.js";
@@ -24,6 +25,8 @@ export type WorkflowsOptions<R extends Registry, Tx = never> = {
   readonly onDivergence?: OnDivergence | undefined;
   readonly codec?: Codec | undefined;
   readonly logger?: Logger | undefined;
+  /** Called after a commit, at least once, by some process that has them. */
+  readonly hooks?: Hooks | undefined;
 } & HttpOptions &
   EnvOption<EnvOfRegistry<R>, Bindings<R, Tx>>;
 

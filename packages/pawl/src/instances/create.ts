@@ -58,7 +58,8 @@ export async function insert<Tx>(
   const answers =
     tx === undefined
       ? await insertEagerly(context, rows)
-      : await context.store.create(rows, { tx });
+      : // Nobody may wait for another connection while a transaction is open.
+        await context.store.create(rows, { tx, hooked: context.hooks.has("onWorkflowEnqueued") });
   return answers.map((answer, i) => isOurs(answer, rows[i]?.origin));
 }
 
@@ -69,9 +70,10 @@ function isOurs(answer: CreateAnswer, origin: string | undefined): boolean {
 
 /** Leases the new runs to a runner of this process if it has room: then they need no claim. */
 async function insertEagerly<Tx>(
-  { store, hints }: InstancesContext<Tx>,
+  { store, hints, hooks }: InstancesContext<Tx>,
   rows: readonly NewInstance[],
 ): Promise<CreateAnswer[]> {
+  await hooks.registered();
   const room = hints.reserve(rows.length);
   let started: StartedInstance[] = [];
   try {
@@ -79,6 +81,7 @@ async function insertEagerly<Tx>(
     started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
     const created = answers.filter(({ kind }) => kind === "created");
     if (created.length > started.length) hints.wake();
+    if (created.length > 0) hooks.posted("onWorkflowEnqueued");
     return answers;
   } finally {
     if (started.length > 0) room?.started(started);

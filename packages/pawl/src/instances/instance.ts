@@ -50,19 +50,20 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
   }
 
   async resume(): Promise<void> {
-    const { store, hints } = await this.#ready();
+    const { store, hints } = await this.#registered();
     this.#follow(await store.resume(this.#target));
     hints.wake();
   }
 
   async terminate(): Promise<void> {
-    const { store, hints } = await this.#ready();
+    const { store, hints, hooks } = await this.#registered();
     this.#follow(await store.terminate(this.#target, this.#scope.newId()));
     hints.tellEnd(this.#target);
+    hooks.posted("onInstanceFinished");
   }
 
   async restart(): Promise<void> {
-    const { store, hints } = await this.#ready();
+    const { store, hints } = await this.#registered();
     this.#follow(await store.restart(this.#target, this.#scope.newId()));
     hints.wake();
   }
@@ -73,11 +74,12 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     const { type, id, payload } = validObject("an event", event);
     validEventType(type, context.limits);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);
-    const { store, hints } = await this.#ready();
+    const { store, hints, hooks } = await (tx === undefined ? this.#registered() : this.#ready());
     const text = await encodePayload(context, entry, { type, payload });
 
     const sent = { eventId, type, payload: text };
-    const answer = await store.sendEvent(this.#target, sent, tx === undefined ? {} : { tx });
+    const within = tx === undefined ? {} : { tx, hooked: hooks.has("onWorkflowEnqueued") };
+    const answer = await store.sendEvent(this.#target, sent, within);
     switch (answer.kind) {
       case "accepted":
         // Neither in a transaction, where nothing has happened yet: the caller wakes after the commit.
@@ -106,6 +108,13 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
   async #ready(): Promise<InstancesContext<Tx>> {
     await this.#scope.parent?.barrier();
     return this.#scope.context;
+  }
+
+  /** The same, for what hooks of this process are to be told. */
+  async #registered(): Promise<InstancesContext<Tx>> {
+    const context = await this.#ready();
+    await context.hooks.registered();
+    return context;
   }
 
   #follow(answer: ControlAnswer): void {

@@ -1,5 +1,6 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import type { Signal } from "../model/abort.js";
+import type { Deliverer } from "../hooks/deliverer.js";
 import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
@@ -15,6 +16,7 @@ export type InstancesContext<Tx> = {
   readonly limits: Limits;
   readonly runtime: Runtime;
   readonly hints: RunnerHints;
+  readonly hooks: Pick<Deliverer, "registered" | "has" | "posted">;
 };
 
 /** What instances tell the runners of this process. Hints may get lost: nothing is decided by them. */

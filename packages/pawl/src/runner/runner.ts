@@ -1,6 +1,7 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
 import { Run } from "../engine/run.js";
+import type { Deliverer } from "../hooks/deliverer.js";
 import type { RunnerHints } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
 import { idMaker } from "../model/ids.js";
@@ -31,6 +32,8 @@ const NOTE_RUNNING_MS = 1_000;
 const SUSPECT_TAKEOVERS = 2;
 /** How long a stop waits for the store to take back what was cut off. */
 const GIVE_BACK_MS = 5_000;
+/** How long a tick waits for deliveries, where its process may sleep afterwards. */
+const TICK_WAITS_FOR_HOOKS_MS = 5_000;
 
 /** Many turns at once: claims runs, gives them their leases, commits and looks, and knows where each stands. */
 export class Runner implements RunHost, RunnerHints {
@@ -48,6 +51,7 @@ export class Runner implements RunHost, RunnerHints {
   readonly #places: Places;
   readonly #claims: Claims;
   readonly #unknownWork: UnknownWork;
+  readonly #hooks: Deliverer;
 
   #lastClaimWasShort = false;
   #suspectTurn: Promise<void> = Promise.resolve();
@@ -63,9 +67,11 @@ export class Runner implements RunHost, RunnerHints {
     store: Store,
     entries: ReadonlyMap<string, WorkflowEntry>,
     context: EngineContext,
+    hooks: Deliverer,
     options: RunnerOptions,
   ) {
     this.#store = store;
+    this.#hooks = hooks;
     this.#entries = entries;
     this.#context = context;
     this.#options = options;
@@ -83,7 +89,7 @@ export class Runner implements RunHost, RunnerHints {
     });
     const { clock } = runtime;
     this.#claims = new Claims(store, this.#lanes, this.#lease, this.#places, clock, logger);
-    this.#unknownWork = new UnknownWork(store, this.#lanes, clock, logger);
+    this.#unknownWork = new UnknownWork(store, this.#lanes, hooks.names, clock, logger);
     this.#committer = new Committer(store, runtime, options.batch, logger, {
       lost: (run) => this.lost(run),
       refused: (run, part, message) => this.#refused(run, part, message),
@@ -143,6 +149,7 @@ export class Runner implements RunHost, RunnerHints {
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
     if (this.#isStopping || this.#isClosed) return nothing;
+    void this.#hooks.look();
     if (limit <= 0) {
       // There may be work that nobody looked for: as after a full claim.
       this.#lastClaimWasShort = false;
@@ -150,6 +157,8 @@ export class Runner implements RunHost, RunnerHints {
       return nothing;
     }
     return this.#claims.oneByOne(async () => {
+      // A run that ends here must find them registered.
+      await this.#hooks.registered();
       if (this.#isStopping || this.#isClosed) return nothing;
       const claimed = await this.#claims.due(limit);
       this.#lastClaimWasShort = claimed.length < limit;
@@ -166,11 +175,13 @@ export class Runner implements RunHost, RunnerHints {
     const budget = maxSteps === Infinity ? null : { left: maxSteps };
     const { count, done } = await this.start(maxInstances, budget);
     await done;
+    await this.#hooks.quietWithin(TICK_WAITS_FOR_HOOKS_MS);
     return { processed: count, nextWakeInMs: await this.nextWakeInMs() };
   }
 
-  nextWakeInMs(): Promise<number | null> {
-    return this.#store.nextDueInMs(this.#lanes);
+  async nextWakeInMs(): Promise<number | null> {
+    await this.#hooks.looked();
+    return this.#store.nextDueInMs(this.#lanes, this.#hooks.awaited);
   }
 
   /** Until something falls due, or another runner may turn out to be dead. */
@@ -190,6 +201,7 @@ export class Runner implements RunHost, RunnerHints {
       await this.#places.emptiedWithin(GIVE_BACK_MS);
     }
     this.#live.clear();
+    await this.#hooks.stop(timeoutMs);
     await this.#lease.retire();
     if (hadRuns) await this.#others.lastWords();
     this.#isStopping = false;
@@ -200,6 +212,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#isClosed = true;
     this.#claims.close();
     this.#committer.close();
+    this.#hooks.crash();
     this.#lease.abandon();
     for (const run of this.#places.runs) this.#forget(run, "crashed");
     this.#live.clear();
@@ -333,7 +346,10 @@ export class Runner implements RunHost, RunnerHints {
     // One that is held is "gone", and comes back at its time.
     const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
     if (wakeAt !== null) this.#dispatcher?.(this.#lease.msUntil(wakeAt));
-    if (how === "finished") this.#others.ended(run);
+    if (how === "finished") {
+      this.#others.ended(run);
+      this.#hooks.posted("onInstanceFinished");
+    }
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
   }
@@ -426,6 +442,7 @@ export class Runner implements RunHost, RunnerHints {
   wake(): void {
     this.#dispatcher?.(0);
     if (this.#dispatcher === null || this.freeSlots === 0) void this.#others.due();
+    void this.#hooks.look();
   }
 
   poke(owner: string, target: Target): void {

@@ -1,22 +1,33 @@
+import type { HookName } from "../model/hooks.js";
 import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
 import type { Lane, Store } from "../store/store.js";
 
 /** How often a runner looks for work that it does not know. */
 const EVERY_MS = 60_000;
+/** A hook that another process has is called sooner than this. */
+const OVERDUE_MS = 60_000;
 
-/** Runs that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
+/** Runs and hooks that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
 export class UnknownWork {
   readonly #store: Store;
   readonly #lanes: readonly Lane[];
+  readonly #hooks: readonly HookName[];
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #reported = new Set<string>();
   #lookedAtMs = -Infinity;
 
-  constructor(store: Store, lanes: readonly Lane[], clock: Clock, logger: Logger) {
+  constructor(
+    store: Store,
+    lanes: readonly Lane[],
+    hooks: readonly HookName[],
+    clock: Clock,
+    logger: Logger,
+  ) {
     this.#store = store;
     this.#lanes = lanes;
+    this.#hooks = hooks;
     this.#clock = clock;
     this.#logger = logger;
   }
@@ -27,13 +38,20 @@ export class UnknownWork {
     this.#lookedAtMs = nowMs;
     try {
       for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
-        const lane = JSON.stringify([queue, handler]);
-        if (this.#reported.has(lane)) continue;
-        this.#reported.add(lane);
-        this.#logger.warn("workflow.unknown", { workflow: handler, queue });
+        this.#say("workflow.unknown", { workflow: handler, queue });
+      }
+      for (const hook of await this.#store.unknownHooks(this.#hooks, OVERDUE_MS)) {
+        this.#say("hook.unknown", { hook });
       }
     } catch (error) {
       this.#logger.debug("unknown.failed", { error: String(error) });
     }
+  }
+
+  #say(event: string, fields: Record<string, string>): void {
+    const said = JSON.stringify([event, fields]);
+    if (this.#reported.has(said)) return;
+    this.#reported.add(said);
+    this.#logger.warn(event, fields);
   }
 }
