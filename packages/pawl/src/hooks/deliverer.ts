@@ -40,7 +40,8 @@ export class Deliverer {
   readonly #running = new Set<Delivery>();
   readonly #ended: HookSettlement[] = [];
   #settling: Promise<void> | null = null;
-  #alarm: { readonly atMs: number; readonly cancel: Cancel } | null = null;
+  /** By the second for which they are set: so there are never many. */
+  readonly #alarms = new Map<number, Cancel>();
   #isStopping = false;
   #isClosed = false;
 
@@ -152,8 +153,9 @@ export class Deliverer {
       const settlements = this.#ended.splice(0);
       try {
         await this.#store.settleHooks(settlements);
-        const retries = settlements.flatMap(({ failure }) => failure?.retryInMs ?? []);
-        if (retries.length > 0) this.#lookIn(Math.min(...retries));
+        for (const { failure } of settlements) {
+          if (failure !== null && failure.retryInMs !== null) this.#lookIn(failure.retryInMs);
+        }
       } catch (error) {
         // Nothing is lost: they are delivered again after their lease.
         this.#logger.warn("hooks.failed", { error: String(error) });
@@ -165,14 +167,19 @@ export class Deliverer {
   /** Where no runner ticks, nobody else would try again. */
   #lookIn(ms: number): void {
     if (this.#isStopping || this.#isClosed) return;
-    const atMs = this.#runtime.clock.now() + ms;
-    if (this.#alarm !== null && this.#alarm.atMs <= atMs) return;
-    this.#alarm?.cancel();
-    const cancel = this.#runtime.scheduler.after(ms, () => {
-      this.#alarm = null;
+    const nowMs = this.#runtime.clock.now();
+    const second = Math.ceil((nowMs + ms) / 1_000);
+    if (this.#alarms.has(second)) return;
+    const ring = (): void => {
+      this.#alarms.delete(second);
       void this.look();
-    });
-    this.#alarm = { atMs, cancel };
+    };
+    this.#alarms.set(second, this.#runtime.scheduler.after(second * 1_000 - nowMs, ring));
+  }
+
+  #cancelAlarms(): void {
+    for (const cancel of this.#alarms.values()) cancel();
+    this.#alarms.clear();
   }
 
   /** Resolves when nothing is under way; true if that is so within `ms`, in real time. */
@@ -186,8 +193,7 @@ export class Deliverer {
   async stop(timeoutMs: number): Promise<void> {
     const { scheduler } = this.#runtime;
     this.#isStopping = true;
-    this.#alarm?.cancel();
-    this.#alarm = null;
+    this.#cancelAlarms();
     if (this.#isBusy && !(await this.#quietBefore((late) => scheduler.after(timeoutMs, late)))) {
       for (const delivery of this.#running) delivery.cutOff("the process stops");
       await this.#quietBefore((late) => scheduler.after(GIVE_BACK_MS, late));
@@ -198,7 +204,7 @@ export class Deliverer {
   /** As if the process had died here and now: for tests. */
   crash(): void {
     this.#isClosed = true;
-    this.#alarm?.cancel();
+    this.#cancelAlarms();
     for (const delivery of this.#running) delivery.abandon();
   }
 

@@ -6,6 +6,7 @@ import { budgets } from "./budgets.js";
 import { children } from "./children.js";
 import { control } from "./control.js";
 import { divergence } from "./divergence.js";
+import { hooks } from "./hooks.js";
 import { poison } from "./poison.js";
 import { races } from "./races.js";
 import { recovery } from "./recovery.js";
@@ -32,6 +33,7 @@ const topics = {
   runner,
   poison,
   divergence,
+  hooks,
   budgets,
   served,
 };

@@ -54,7 +54,9 @@ type Opened<R extends Registry> = {
   readonly logs: LogEntry[];
   readonly database: TestDatabase;
   /** Another process on the same database, maybe with other code. */
-  peer(given?: { readonly workflows?: Registry }): Promise<Harness<Registry, unknown>>;
+  peer(
+    given?: EngineOptions & { readonly workflows?: Registry },
+  ): Promise<Harness<Registry, unknown>>;
 };
 
 /** An empty database, a clock that stands still, and one runner. All of it goes when the test ends. */
@@ -115,12 +117,14 @@ export async function stage(
     logs: opened.logs,
     database: opened.database,
     /** Another process, with the same code or with this. */
-    async peer(changed: Code | Readonly<Record<string, Code>> = all) {
+    async peer(changed: Code | Readonly<Record<string, Code>> = all, given: EngineOptions = {}) {
       const by = typeof changed === "function" ? { MAIN: changed } : changed;
-      const harness = await opened.peer({ workflows: registryOf(by) });
+      const harness = await opened.peer({ ...given, workflows: registryOf(by) });
       return { h: harness, workflows: harness.workflows as unknown as Bindings };
     },
     workflows: bindings,
+    /** The same database, for people who look after it. */
+    admin: reader.hooks,
     addRunner(): Runner {
       return (last = h.addRunner());
     },
