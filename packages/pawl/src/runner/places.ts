@@ -11,10 +11,17 @@ export interface PlaceEvents {
 
 /** A stay of runs that will be here soon: their history, or the answer about them, is on its way. */
 export type Arrival = {
-  /** Whether the run was not claimed anew meanwhile. */
+  /** Whether the run was neither lost nor claimed anew meanwhile. */
   isExpected(run: Named): boolean;
   /** They are here, or will not come. */
   over(): void;
+};
+
+type Expected = {
+  /** Tells one arrival from another. */
+  readonly arrival: Arrival;
+  readonly claimNumber: number | null;
+  misses: number;
 };
 
 /** Who has a place in this process: runs whose tickets it holds, those that arrive, and new ones not yet created. */
@@ -24,8 +31,8 @@ export class Places {
   readonly #leased = new Map<string, Run>();
   /** How the ends of turns are awaited. */
   readonly #turns = new Map<Run, () => void>();
-  /** By iid; the value tells one arrival from another. */
-  readonly #arriving = new Map<string, Arrival>();
+  /** By iid. */
+  readonly #arriving = new Map<string, Expected>();
   #reserved = 0;
   /** Claims and adoptions: what they bring after a goodbye would look like a crash. */
   #onTheirWay = 0;
@@ -80,16 +87,31 @@ export class Places {
     return this.#leased.has(iid) || this.#arriving.has(iid);
   }
 
-  expect(runs: readonly Named[]): Arrival {
-    const isExpected = ({ iid }: Named): boolean => this.#arriving.get(iid) === arrival;
+  /** With their claim numbers if their tickets are ours already. */
+  expect(runs: readonly (Named & { readonly claimNumber?: number })[]): Arrival {
+    const isExpected = ({ iid }: Named): boolean => this.#arriving.get(iid)?.arrival === arrival;
     const over = (): void => {
       for (const { iid } of runs.filter(isExpected)) this.#arriving.delete(iid);
       this.#freed();
     };
     const arrival: Arrival = { isExpected, over };
-    for (const { iid } of runs) this.#arriving.set(iid, arrival);
+    for (const { iid, claimNumber = null } of runs) {
+      this.#arriving.set(iid, { arrival, claimNumber, misses: 0 });
+    }
     this.#events.taken();
     return arrival;
+  }
+
+  /** A heartbeat says what is ours. Who is missing twice will not come: once, it may be older than the claim. */
+  confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
+    for (const [iid, expected] of this.#arriving) {
+      if (expected.claimNumber === null) continue;
+      const isOurs = owned.get(iid)?.claimNumber === expected.claimNumber;
+      expected.misses = isOurs ? 0 : expected.misses + 1;
+      if (expected.misses < 2) continue;
+      this.#arriving.delete(iid);
+      this.#freed();
+    }
   }
 
   /** The run has its ticket; resolves when it leaves. */

@@ -325,7 +325,8 @@ export class Runner implements RunHost, RunnerHints {
 
   reopen(run: Run): void {
     if (!this.#live.has(run) || this.#places.isArriving(run) || this.#isStopping) return;
-    const arrival = this.#places.expect([run]);
+    const { iid } = run;
+    const arrival = this.#places.expect([{ iid }]);
     this.#claims
       .oneByOne(async () => {
         this.#beginAlone(await this.#claims.reopened(run));
@@ -399,6 +400,7 @@ export class Runner implements RunHost, RunnerHints {
 
   #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
     const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
+    this.#places.confirm(owned);
     for (const run of this.#places.runs) {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;

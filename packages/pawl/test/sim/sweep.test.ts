@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { faults } from "./faults.js";
+import { faults, type Verb } from "./faults.js";
 import type { Node } from "./program.js";
-import { alone, deadlyPrograms, smallPrograms } from "./programs.js";
+import { alone, deadlyPrograms, longProgram, smallPrograms } from "./programs.js";
 import { sweepScenario, type Strikes } from "./scenarios.js";
 import { simulate } from "./simulate.js";
 
@@ -34,20 +34,27 @@ describe("one fault at every call to the store", () => {
 /** What an answer finds that is late: its run restarted, its runner dead. */
 describe("a late answer, and a fault meanwhile", () => {
   for (const second of ["restart", "frozen"] as const) {
-    test(
-      second,
-      async () => {
-        const options = { processes: 2, liveRuns: 0 };
-        const program = smallPrograms["a sleep"] as Node;
-        const { calls } = await simulate(sweepScenario(program, {}, options));
-        for (let at = 1; at <= calls; at++) {
-          for (let then = at + 1; then <= at + 12; then++) {
-            await strike(program, { [at]: "late", [then]: second }, options);
+    for (const processes of [1, 2]) {
+      test(`${second}, ${processes} processes`, async () => {
+        const options = { processes, liveRuns: 0 };
+        const verbs: Verb[] = [];
+        const plain = sweepScenario(longProgram, {}, options);
+        await simulate({
+          ...plain,
+          faultOf: (_world, verb) => {
+            verbs.push(verb);
+            return null;
+          },
+        });
+        for (const [n, verb] of verbs.entries()) {
+          if (verb !== "load" && verb !== "claim" && verb !== "commit") continue;
+          const at = n + 1;
+          for (let then = at + 1; then <= at + 8; then++) {
+            await strike(longProgram, { [at]: "late", [then]: second }, options);
           }
         }
-      },
-      120_000,
-    );
+      }, 120_000);
+    }
   }
 });
 
