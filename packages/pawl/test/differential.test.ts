@@ -8,6 +8,7 @@ import { operations } from "./differential/operations.js";
 import { Play } from "./differential/play.js";
 import { tablesOf, type Tables } from "./differential/tables.js";
 import { mysqlFamily, postgres, sqliteFile } from "./fixtures.js";
+import { sharedServer, stores, type StoreName } from "./support/servers.js";
 
 // The same random sequence of operations on a model and on all databases: the same answers, the same tables.
 // Longer: PAWL_DIFF_RUNS=2000. A failure says how to play it again.
@@ -17,19 +18,12 @@ const DEFAULT_RUNS = 30;
 const DEFAULT_LIMIT_MS = 240_000;
 const { PAWL_DIFF_RUNS: runs, PAWL_DIFF_SEED: seed, PAWL_DIFF_PATH: path } = process.env;
 
-const fixtures: Readonly<Record<string, () => StoreFixture>> = {
+const fixtures: Readonly<Record<StoreName, () => StoreFixture>> = {
   sqlite: () => sqliteFile,
-  postgres: () => postgres(urlOf("POSTGRES")),
-  mariadb: () => mysqlFamily(urlOf("MARIADB")),
-  mysql: () => mysqlFamily(urlOf("MYSQL")),
+  postgres: () => postgres(sharedServer("postgres")),
+  mariadb: () => mysqlFamily(sharedServer("mariadb")),
+  mysql: () => mysqlFamily(sharedServer("mysql")),
 };
-
-function urlOf(server: string): string {
-  const variable = `PAWL_TEST_${server}_URL`;
-  const url = process.env[variable];
-  if (!url) throw new Error(`${variable} names no server, and PAWL_TEST_STORES asks for one`);
-  return url;
-}
 
 /** What must have come up after so many plays, or the weights of the operations are wrong. */
 const comesUpWithin: Readonly<Record<string, number>> = {
@@ -68,11 +62,8 @@ const peers: Peer[] = [];
 const tables = new Map<string, Tables>();
 
 beforeAll(async () => {
-  const asked = process.env["PAWL_TEST_STORES"] ?? Object.keys(fixtures).join(",");
-  for (const name of asked.split(",").map((word) => word.trim())) {
-    const fixture = fixtures[name];
-    if (fixture === undefined) throw new Error(`PAWL_TEST_STORES: there is no store "${name}"`);
-    const database = await fixture().open({ clock });
+  for (const name of stores) {
+    const database = await fixtures[name]().open({ clock });
     databases.push(database);
     const { store } = database;
     peers.push({ name, store, begin: () => database.begin(), cursors: new Map() });

@@ -44,10 +44,8 @@ import { inTime } from "../src/testing/conformance/concurrency.js";
 import { bouncer } from "./support/bouncer.js";
 import { type Database, database, mysqlPool, postgresPool, world } from "./support/database.js";
 import { inScope, Scope } from "./support/scope.js";
-import { type Kind, servers, sharedServer } from "./support/servers.js";
+import { type Kind, servers, sharedServer, stores } from "./support/servers.js";
 import { until } from "./support/until.js";
-
-const asked = process.env["PAWL_TEST_STORES"]?.split(",") ?? ["sqlite", ...servers];
 
 /** The cases of these themes whose names are like this. */
 function conforms(fixture: () => StoreFixture, themes: Readonly<Record<string, RegExp>>): void {
@@ -124,7 +122,7 @@ function sqliteFixture(Handle: SqliteClass, place: "file" | "memory"): StoreFixt
   };
 }
 
-describe.runIf(asked.includes("sqlite")).each(Object.keys(sqliteDrivers))(
+describe.runIf(stores.includes("sqlite")).each(Object.keys(sqliteDrivers))(
   "SQLite by %s",
   (name) => {
     const Handle = sqliteClass(name);
@@ -211,7 +209,7 @@ describe.runIf(asked.includes("sqlite")).each(Object.keys(sqliteDrivers))(
 );
 
 /** Where this Node has no SQLite of its own, others are fetched. */
-const isSqliteMissing = asked.includes("sqlite") && sqliteClass("node:sqlite") === undefined;
+const isSqliteMissing = stores.includes("sqlite") && sqliteClass("node:sqlite") === undefined;
 
 test.runIf(isSqliteMissing).each(["22.20.0", "24.11.1"])(
   "SQLite by node:sqlite of Node %s",

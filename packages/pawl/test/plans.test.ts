@@ -18,6 +18,7 @@ import { sqlStore } from "../src/sql/store.js";
 import { everything } from "../src/sql/verbs/claim.js";
 import { sqlVerbs } from "../src/sql/verbs/index.js";
 import type { Store } from "../src/store/store.js";
+import { sharedServer, stores } from "./support/servers.js";
 
 /** Enough that reading all of a table shows, in a plan and on the clock. */
 const PARKED = 50_000;
@@ -46,19 +47,9 @@ function statementsOf(dialect: Dialect): Statement[] {
   return [...new Map(all.map((statement) => [statement.name, statement])).values()];
 }
 
-const asked = (process.env["PAWL_TEST_STORES"] ?? "sqlite,postgres,mariadb,mysql")
-  .split(",")
-  .map((word) => word.trim());
-
-function urlOf(store: string): string {
-  const url = process.env[`PAWL_TEST_${store.toUpperCase()}_URL`];
-  if (!url) throw new Error(`PAWL_TEST_${store.toUpperCase()}_URL names no server`);
-  return url;
-}
-
 const unique = (): string => `plans_${randomBytes(4).toString("hex")}`;
 
-describe.runIf(asked.includes("sqlite"))("on SQLite", () => {
+describe.runIf(stores.includes("sqlite"))("on SQLite", () => {
   const handle = new DatabaseSync(":memory:");
   const dialect = sqliteDialect("pawl_");
   beforeAll(() => sqliteStore(handle).migrate());
@@ -86,7 +77,7 @@ describe.runIf(asked.includes("sqlite"))("on SQLite", () => {
   });
 });
 
-describe.runIf(asked.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked runs`, () => {
+describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked runs`, () => {
   const schema = unique();
   const dialect = postgresDialect(schema);
   let now = 1_000;
@@ -96,7 +87,7 @@ describe.runIf(asked.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked
   const whileEmpty = new Map<string, number>();
 
   beforeAll(async () => {
-    pool = new pg.Pool({ connectionString: urlOf("postgres"), max: 2 });
+    pool = new pg.Pool({ connectionString: sharedServer("postgres"), max: 2 });
     store = sqlStore({
       dialect,
       driver: postgresDriver(pool, 1, () => false, { now: () => now }),
@@ -107,7 +98,7 @@ describe.runIf(asked.includes("postgres"))(`on PostgreSQL, with ${PARKED} parked
     for (const table of growing) await pool.query(`ANALYZE ${schema}.${table}`);
     for (const [name, act] of Object.entries(hot)) whileEmpty.set(name, await quickest(act));
     await parkOnPostgres(pool, schema);
-    engine = new pg.Client({ connectionString: urlOf("postgres"), options: startupOptions });
+    engine = new pg.Client({ connectionString: sharedServer("postgres"), options: startupOptions });
     await engine.connect();
   });
   afterAll(async () => {
@@ -213,12 +204,12 @@ async function parkOnPostgres(pool: pg.Pool, schema: string): Promise<void> {
 }
 
 for (const server of ["mariadb", "mysql"] as const) {
-  describe.runIf(asked.includes(server))(`on ${server}, with ${PARKED} parked runs`, () => {
+  describe.runIf(stores.includes(server))(`on ${server}, with ${PARKED} parked runs`, () => {
     const tablePrefix = `${unique()}_`;
     const dialect = mysqlDialect(tablePrefix);
     let pool: mysql.Pool;
     beforeAll(async () => {
-      pool = mysql.createPool({ uri: urlOf(server), connectionLimit: 4 });
+      pool = mysql.createPool({ uri: sharedServer(server), connectionLimit: 4 });
       const store = mysqlStore(pool, { tablePrefix });
       await store.migrate();
       await store.close();
@@ -252,7 +243,7 @@ for (const server of ["mariadb", "mysql"] as const) {
     }
 
     test("looking ahead reads a few entries of the index, not those of all tickets", async () => {
-      const only = mysql.createPool({ uri: urlOf(server), connectionLimit: 2 });
+      const only = mysql.createPool({ uri: sharedServer(server), connectionLimit: 2 });
       const store = mysqlStore(only, { tablePrefix, connections: 1 });
       const known = [{ queue: "default", handler: "a" }];
       const looks = {

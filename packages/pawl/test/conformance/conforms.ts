@@ -1,5 +1,6 @@
 import { afterAll, describe, test } from "vitest";
 import { storeConformanceByTheme, type StoreFixture } from "../../src/testing/conformance/index.js";
+import { sharedServer, stores, type StoreName } from "../support/servers.js";
 
 // Far from the servers' zone and from UTC, with minutes: a time that went through it would not come back right.
 process.env["TZ"] = "Asia/Kathmandu";
@@ -34,24 +35,8 @@ export function conforms(
   });
 }
 
-const stores = ["sqlite", "postgres", "mariadb", "mysql"] as const;
-type StoreName = (typeof stores)[number];
-
 /** Runs if this store was asked for; one file a store, so that they run side by side. */
 export function ifAsked(store: StoreName, define: (url: string) => void): void {
-  const asked = (process.env["PAWL_TEST_STORES"] ?? stores.join(",")).split(",");
-  const unknown = asked.find((word) => !stores.some((known) => known === word.trim()));
-  if (unknown !== undefined) throw new Error(`PAWL_TEST_STORES: there is no store "${unknown}"`);
-  if (!asked.some((word) => word.trim() === store)) {
-    test.skip(`${store} was not asked for`, () => {});
-    return;
-  }
-  define(store === "sqlite" ? "" : urlOf(store));
-}
-
-function urlOf(store: StoreName): string {
-  const variable = `PAWL_TEST_${store.toUpperCase()}_URL`;
-  const url = process.env[variable];
-  if (!url) throw new Error(`${variable} names no server, and PAWL_TEST_STORES asks for one`);
-  return url;
+  if (!stores.includes(store)) return test.skip(`${store} was not asked for`, () => {});
+  define(store === "sqlite" ? "" : sharedServer(store));
 }

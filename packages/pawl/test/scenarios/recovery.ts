@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { Gate, HeldBody, stage, type Stage } from "./stage.js";
+import { Gate, HeldBody, stage, type Instance, type Stage } from "./stage.js";
 import { delaying, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
@@ -331,9 +331,13 @@ export function recovery(on: StoreFixture): void {
       },
     );
 
-    test("waits for a claim that is on its way, and gives back what it brings at no cost", async () => {
+    /** A runner that is asked to stop while its answer to `verb` is on its way. */
+    async function stoppedDuring(
+      verb: "claim" | "create",
+      begin: (s: Stage, hold: () => void) => Promise<{ i: Instance; turn?: Promise<unknown> }>,
+    ): Promise<void> {
       const [answered, arrives] = [new Gate(), new Gate()];
-      const slow = delaying("claim", arrives, () => answered.open());
+      const slow = delaying(verb, arrives, () => answered.open());
       const attempts: number[] = [];
       const s = await stage(
         on,
@@ -341,45 +345,33 @@ export function recovery(on: StoreFixture): void {
         { around: slow.around },
       );
       await s.h.tick();
-      const i = await s.create();
-      slow.arm();
-      const turn = s.turn();
+      const begun = begin(s, () => slow.arm());
       await answered.passed;
       const stopped = s.h.runner.stop(60_000);
       arrives.open();
       await stopped;
+      const { i, turn } = await begun;
       await turn;
       expect(attempts).toEqual([]);
       const next = await s.peer();
       await next.h.runner.tick();
       expect(await i.status()).toMatchObject({ status: "complete" });
       expect(attempts).toEqual([1]);
-    });
+    }
 
-    test("waits for an eager start that is on its way, too", async () => {
-      const [answered, arrives] = [new Gate(), new Gate()];
-      const slow = delaying("create", arrives, () => answered.open());
-      const attempts: number[] = [];
-      const s = await stage(
-        on,
-        (_event, step) => step.do("a", ({ attempt }) => void attempts.push(attempt)),
-        { around: slow.around },
-      );
-      await s.h.tick();
-      s.h.runner.serve(() => {});
-      slow.arm();
-      const created = s.create();
-      await answered.passed;
-      const stopped = s.h.runner.stop(60_000);
-      arrives.open();
-      await stopped;
-      const i = await created;
-      expect(attempts).toEqual([]);
-      const next = await s.peer();
-      await next.h.runner.tick();
-      expect(await i.status()).toMatchObject({ status: "complete" });
-      expect(attempts).toEqual([1]);
-    });
+    test("waits for a claim that is on its way, and gives back what it brings at no cost", () =>
+      stoppedDuring("claim", async (s, hold) => {
+        const i = await s.create();
+        hold();
+        return { i, turn: s.turn() };
+      }));
+
+    test("waits for an eager start that is on its way, too", () =>
+      stoppedDuring("create", async (s, hold) => {
+        s.h.runner.serve(() => {});
+        hold();
+        return { i: await s.create() };
+      }));
 
     test("of an idle runner is immediate, and it may serve again", async () => {
       const s = await stage(on, () => "done");

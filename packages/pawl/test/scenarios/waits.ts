@@ -1,7 +1,10 @@
 import { WaitTimeoutError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { memories, stage } from "./stage.js";
+import { memories, stage, type Code } from "./stage.js";
+
+const waitsAMinute: Code = (_event, step) =>
+  step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event");
 
 export function waits(on: StoreFixture): void {
   describe.each(memories)("waits, %s", (_, runner) => {
@@ -130,12 +133,7 @@ export function waits(on: StoreFixture): void {
     });
 
     test("an event of the deadline's own millisecond is in time", async () => {
-      const s = await stage(
-        on,
-        (_event, step) =>
-          step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
-        { runner },
-      );
+      const s = await stage(on, waitsAMinute, { runner });
       const i = await s.start();
       await s.clock.advance(60_000);
       await i.sendEvent({ type: "go" });
@@ -163,12 +161,7 @@ export function waits(on: StoreFixture): void {
     });
 
     test("an event in time counts even if a runner looks only after the deadline", async () => {
-      const s = await stage(
-        on,
-        (_event, step) =>
-          step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event"),
-        { runner },
-      );
+      const s = await stage(on, waitsAMinute, { runner });
       const i = await s.start();
       await s.clock.advance(59_000);
       await i.sendEvent({ type: "go" });

@@ -2,15 +2,25 @@ import type { Scope } from "./scope.js";
 
 export type Kind = "postgres" | "mariadb" | "mysql";
 
-const all = ["sqlite", "postgres", "mariadb", "mysql"] as const;
-const asked = process.env["PAWL_TEST_STORES"]?.split(",").map((name) => name.trim());
+export type StoreName = "sqlite" | Kind;
 
-/** The databases that this run is about. */
-export const stores: readonly (Kind | "sqlite")[] = all.filter(
-  (kind) => asked === undefined || asked.includes(kind),
-);
+const kinds: readonly Kind[] = ["postgres", "mariadb", "mysql"];
+const known: readonly StoreName[] = ["sqlite", ...kinds];
+
+/** The databases that this run is about: all, or those of PAWL_TEST_STORES. */
+export const stores: readonly StoreName[] = storesIn(process.env["PAWL_TEST_STORES"]);
+
+function storesIn(list: string | undefined): readonly StoreName[] {
+  if (list === undefined) return known;
+  return list.split(",").map((word) => {
+    const store = known.find((name) => name === word.trim());
+    if (store === undefined) throw new Error(`PAWL_TEST_STORES: there is no store "${word}"`);
+    return store;
+  });
+}
+
 /** Those of them that are servers. */
-export const servers: readonly Kind[] = stores.filter((kind) => kind !== "sqlite");
+export const servers: readonly Kind[] = kinds.filter((kind) => stores.includes(kind));
 
 export function sharedServer(kind: Kind): string {
   const variable = `PAWL_TEST_${kind.toUpperCase()}_URL`;
