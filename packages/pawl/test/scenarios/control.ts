@@ -180,6 +180,21 @@ export function control(on: StoreFixture): void {
       expect(entered).toEqual(["a"]);
     });
 
+    test("an event sent elsewhere while the last body ran keeps the run from parking", async () => {
+      const body = new HeldBody<string>();
+      const s = await stage(on, async (_event, step) => {
+        await step.do("a", (context) => body.body(context));
+        return (await step.waitForEvent("wait", { type: "go", timeout: "1 hour" })).payload;
+      });
+      const i = await s.create();
+      const turn = s.turn();
+      await body.entered.passed;
+      await (await elsewhere(s, i)).sendEvent({ type: "go", payload: "at once" });
+      body.result.open("finished");
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "at once" });
+    });
+
     test("pause between the attempts of a step costs no attempt and keeps its error", async () => {
       const body = new HeldBody<string>();
       const s = await stage(on, (_event, step) =>
