@@ -76,8 +76,7 @@ function checkBounds(text: string, { requestMaxKeys }: BodyLimits): void {
       case 0x5b: // [
       case 0x7b: // {
         depth += 1;
-        if (depth > MAX_DEPTH)
-          throw invalid(`the body has more than ${MAX_DEPTH} levels of nesting`);
+        keys += 1;
         break;
       case 0x5d: // ]
       case 0x7d: // }
@@ -85,11 +84,14 @@ function checkBounds(text: string, { requestMaxKeys }: BodyLimits): void {
         break;
       case 0x3a: // :
         keys += 1;
-        if (keys > requestMaxKeys) {
-          throw invalid(`the body has more than ${requestMaxKeys} keys (limits.requestMaxKeys)`);
-        }
         break;
       default:
+    }
+    if (depth > MAX_DEPTH) throw invalid(`the body has more than ${MAX_DEPTH} levels of nesting`);
+    if (keys > requestMaxKeys) {
+      throw invalid(
+        `the body has more than ${requestMaxKeys} keys, arrays and objects (limits.requestMaxKeys)`,
+      );
     }
   }
 }

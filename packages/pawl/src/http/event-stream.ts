@@ -22,6 +22,7 @@ export function eventStream(
   const abort = signal === undefined ? null : membersOf(signal);
   const leave = (): void => watch.end();
   abort?.addEventListener("abort", leave);
+  if (abort?.aborted === true) leave();
   let pending = `retry: ${RECONNECT_MS}\n\n${textOf(first)}`;
 
   const body = newByteStream({

@@ -109,7 +109,7 @@ export function httpHandler<Tx>(
       headers: request.headers,
       body: route.body === undefined ? {} : await bodyOf(route.body, body),
       key: route.keyed === true ? idempotencyKey(request) : undefined,
-      signal: request.signal ?? undefined,
+      signal: () => request.signal ?? undefined,
     };
     const perform: (given: Call) => object | Promise<object> = operations[operation];
     const result = await perform(call);

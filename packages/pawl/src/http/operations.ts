@@ -36,7 +36,8 @@ export type Call = {
   /** Has no keys besides those of the contract; the rest is unchecked. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly key: string | undefined;
-  readonly signal: Signal | undefined;
+  /** Asked for only when needed: some servers make it on demand. */
+  readonly signal: () => Signal | undefined;
 };
 
 type AnswerOf<O extends Operation> = Contract[O] extends { readonly response: infer S }
@@ -156,7 +157,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
       const { target } = targetOf(call);
       const cursor = call.headers.get("last-event-id") ?? queryValue(call.url, "cursor");
       const watch = await watchers.watch(target, cursor);
-      return eventStream(watch, instances.runtime.scheduler, call.signal);
+      return eventStream(watch, instances.runtime.scheduler, call.signal());
     },
 
     async tick({ body }) {

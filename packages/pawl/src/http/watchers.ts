@@ -36,7 +36,7 @@ export class Watchers {
 
   /** Resolves when the first look is made: whoever asks for what is not there learns it now. */
   async watch(target: Target, cursor?: string): Promise<Watch> {
-    const watch = new Watch(new Tracker(target, cursor));
+    const watch = new Watch(new Tracker(target, cursor), cursor);
     if (this.#isClosed) {
       watch.end();
       return watch;
@@ -80,12 +80,15 @@ function keyOf({ workflow, id }: Target): string {
 /** One reader of one instance. */
 export class Watch {
   readonly tracker: Tracker;
+  /** Where it began. */
+  readonly cursor: string | undefined;
   #messages: Message[] = [];
   #isEnded = false;
   #arrived: (() => void) | null = null;
 
-  constructor(tracker: Tracker) {
+  constructor(tracker: Tracker, cursor: string | undefined) {
     this.tracker = tracker;
+    this.cursor = cursor;
   }
 
   get isEnded(): boolean {
@@ -201,7 +204,7 @@ class Watcher {
   /** Never throws. True if there was something new. */
   async #look(): Promise<boolean> {
     // One after the other: the second must not know less than the first, whose position may be the common one.
-    for (const each of this.#joining.splice(0)) await this.#catchUp(each);
+    for (const group of byCursor(this.#joining.splice(0))) await this.#catchUp(group);
     if (this.#watches.size === 0) return false;
     try {
       return await this.#read(this.#tail, [...this.#watches]);
@@ -217,24 +220,30 @@ class Watcher {
   }
 
   /**
-   * A new reader reads for itself what the others know. It is one of them before the next common look: what it saw
-   * unsettled lies beyond their common position, or it would have seen it settled.
+   * New readers, all from the same cursor, read for themselves what the others know. They are among them before the
+   * next common look: what they saw unsettled lies beyond the common position, or they would have seen it settled.
    */
-  async #catchUp({ watch, done, failed }: Joining): Promise<void> {
+  async #catchUp(group: readonly Joining[]): Promise<void> {
+    const watches = group.map(({ watch }) => watch);
+    const [first] = watches;
+    if (first === undefined) return;
     try {
-      const record = await this.#context.store.get(this.#target);
-      if (record === null) throw instanceNotFound(this.#target);
-      this.iid = record.iid;
-      await this.#read(watch.tracker, [watch]);
-      if (this.#isClosed) watch.end();
-      if (!watch.isEnded) {
-        if (this.#watches.size === 0) this.#tail = watch.tracker;
-        this.#watches.add(watch);
-      }
-      done();
+      this.iid ??= await this.#findIid();
+      await this.#read(first.tracker, watches);
     } catch (error) {
-      failed(error);
+      for (const { failed } of group) failed(error);
+      return;
     }
+    if (this.#isClosed) for (const watch of watches) watch.end();
+    if (this.#watches.size === 0) this.#tail = first.tracker;
+    for (const watch of watches.filter(({ isEnded }) => !isEnded)) this.#watches.add(watch);
+    for (const { done } of group) done();
+  }
+
+  async #findIid(): Promise<string> {
+    const record = await this.#context.store.get(this.#target);
+    if (record === null) throw instanceNotFound(this.#target);
+    return record.iid;
   }
 
   /** Reads on from where `from` stands, and tells the watches what is new to each. */
@@ -282,6 +291,17 @@ class Watcher {
     if (page === null) throw instanceNotFound(this.#target);
     return page;
   }
+}
+
+function byCursor(joining: readonly Joining[]): Iterable<Joining[]> {
+  const groups = new Map<string | undefined, Joining[]>();
+  for (const each of joining) {
+    const { cursor } = each.watch;
+    const group = groups.get(cursor);
+    if (group === undefined) groups.set(cursor, [each]);
+    else group.push(each);
+  }
+  return groups.values();
 }
 
 function stepsOf(page: HistoryPage): StepRecord[] {

@@ -39,6 +39,7 @@ const table = {
 
   /** Of the body of one HTTP request. */
   requestMaxBytes: { default: 8 * mebibyteBytes, ceiling: 128 * mebibyteBytes },
+  /** Keys, arrays and objects together. */
   requestMaxKeys: { default: 100_000, ceiling: 10_000_000 },
 } as const;
 

@@ -66,8 +66,9 @@ test.each([
   [
     "100,001 keys",
     `{"params":{${Array.from({ length: 100_001 }, (_, i) => `"${i}":0`).join(",")}}}`,
-    "the body has more than 100000 keys (limits.requestMaxKeys)",
+    "the body has more than 100000 keys, arrays and objects (limits.requestMaxKeys)",
   ],
+  ["100,001 arrays", `{"params":[${"[],".repeat(100_000)}0]}`, "(limits.requestMaxKeys)"],
   ["a malformed tag", '{"params":{"$pawl":"Date","value":"soon"}}', "a malformed Date"],
   ["an unknown tag", '{"params":{"$pawl":"Function"}}', "the unknown type"],
   ["a number as id", '{"id":5}', "instance id must be a string, got 5"],
@@ -206,7 +207,7 @@ test("one look serves all who watch, and none is left when they have gone", () =
         return reader;
       }),
     );
-    // 30 first looks of their own; from then on a common one, ever more rarely.
+    // They come together or one by one; from then on there is a common look, ever more rarely.
     const joined = reads;
     const since = performance.now();
     const terminated = Promise.all(readers.map((reader) => reader.read()));

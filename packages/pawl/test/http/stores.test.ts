@@ -1,8 +1,11 @@
 import { describe } from "vitest";
 import { database } from "../support/database.js";
 import { servers } from "../support/servers.js";
-import { routesWork } from "./routes.js";
+import { endures } from "./fuzz.js";
+import { routesWork, type OpenStore } from "./routes.js";
 
 describe.each(servers)("%s", (kind) => {
-  routesWork(async (scope) => (await database(scope, kind)).store());
+  const openStore: OpenStore = async (scope) => (await database(scope, kind)).store();
+  routesWork(openStore);
+  endures(openStore, 150);
 });
