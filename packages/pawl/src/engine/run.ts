@@ -236,9 +236,8 @@ export class Run {
 
   /** A step call of the code; `begin` sets up a step that has no result yet. */
   call(type: StepType, name: string, begin: (step: Step) => void): Promise<unknown> {
-    const forgotten = new Promise<never>(() => {});
     if (this.#place === "gone" || this.#outcome !== null || this.#heldUntilMs !== null) {
-      return forgotten;
+      return never();
     }
     const { clock } = this.#context.runtime;
     let step: Step;
@@ -246,12 +245,12 @@ export class Run {
       step = this.#journal.call(type, name, this.#bodies.current() !== null, clock.now());
     } catch (error) {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
-        return forgotten;
+        return never();
       }
       return Promise.reject(error);
     }
     if (step.isDelivered) return this.#again(step);
-    if (type === "do" && !this.#countStep()) return forgotten;
+    if (type === "do" && !this.#countStep()) return never();
     const promise = step.promise();
     if (step.settled === null) this.#await(step, begin);
     this.#schedulePass();
@@ -471,4 +470,9 @@ export class Run {
     // A paused run waits for its resume, whatever its code does.
     if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
   }
+}
+
+/** Nobody waits for code that nobody wants any more. */
+function never(): Promise<never> {
+  return new Promise(() => {});
 }
