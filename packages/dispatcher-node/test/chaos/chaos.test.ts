@@ -25,7 +25,7 @@ test.each(breakable)(
     const { happened, ...report } = await chaos({ kind, seconds, seed, file });
     console.log(`${kind}: ${describe(report)}; ${describe(happened)}`);
     expect(report.lost).toBe(0);
-    expect(report.instances).toBeGreaterThan(seconds);
+    expect(report.instances).toBeGreaterThan(0);
   },
   (seconds + 240) * 1_000,
 );
