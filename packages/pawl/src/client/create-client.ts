@@ -4,8 +4,7 @@ import type {
   ResultOptions,
   SentEvent,
 } from "../authoring/bindings.js";
-import type { Json } from "../http/schema.js";
-import { jsonPlusCodec } from "../model/codec.js";
+import { toTagged, type Json } from "../model/codec.js";
 import {
   PayloadTooLargeError,
   SerializationError,
@@ -202,7 +201,7 @@ function newInstance({ id, params }: CreateOptions): object {
 /** Sizes are judged by the server, which knows its limits. */
 function tagged(value: unknown, what: string, code: WorkflowErrorCode): Json {
   try {
-    return JSON.parse(jsonPlusCodec.encode(value, { what, maxBytes: Infinity })) as Json;
+    return toTagged(value, what);
   } catch (error) {
     if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
       throw error;

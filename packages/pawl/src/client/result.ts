@@ -1,14 +1,14 @@
 import type { ResultOptions } from "../authoring/bindings.js";
 import type { streamedStatus } from "../http/contract.js";
 import type { TypeOf } from "../http/schema.js";
-import { membersOf, newAborter, type Signal } from "../model/abort.js";
+import { membersOf, newAborter, throwIfAborted, type Signal } from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
-import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
+import { requestedMs, type WorkflowDuration } from "../model/duration.js";
 import { InstanceTerminatedError, ResultTimeoutError, WorkflowError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import { isTerminal } from "../model/status.js";
 import { serverSentEvents } from "./server-sent-events.js";
-import { isAway, throwIfAborted, type Transport } from "./transport.js";
+import { isAway, type Transport } from "./transport.js";
 
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
@@ -86,7 +86,7 @@ function deadlineOf(
   signal: Signal | undefined,
 ): Deadline {
   if (timeout === undefined) return { signal, isOver: () => false, clear: () => {} };
-  const ms = timeoutMs(timeout);
+  const ms = requestedMs("timeout", timeout);
   const aborter = newAborter();
   const given = signal === undefined ? null : membersOf(signal);
   let isOver = false;
@@ -105,12 +105,4 @@ function deadlineOf(
       given?.removeEventListener("abort", onAbort);
     },
   };
-}
-
-function timeoutMs(timeout: WorkflowDuration): number {
-  try {
-    return parseDurationMs(timeout, { field: "timeout", maxMs: Number.POSITIVE_INFINITY });
-  } catch (error) {
-    throw new WorkflowError("INVALID_REQUEST", (error as Error).message, { cause: error });
-  }
 }

@@ -1,6 +1,6 @@
 import { contract, type Contract, type Operation, type Route } from "../http/contract.js";
 import type { TypeOf } from "../http/schema.js";
-import { membersOf, type Signal } from "../model/abort.js";
+import { membersOf, throwIfAborted, type Signal } from "../model/abort.js";
 import {
   isWorkflowErrorCode,
   ValidationError,
@@ -125,12 +125,6 @@ export class Transport {
       if (abort?.aborted === true) onAbort();
     });
   }
-}
-
-export function throwIfAborted(signal: Signal | undefined): void {
-  if (signal === undefined) return;
-  const { aborted, reason } = membersOf(signal);
-  if (aborted) throw reason;
 }
 
 export function isAway(error: unknown): boolean {

@@ -1,9 +1,9 @@
+import type { Json } from "../model/codec.js";
+
 /**
  * JSON Schema as data, with the type that it describes. The contract is written in it: the OpenAPI document has the
  * schemas as they are, and the client their types.
  */
-
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 export type JsonSchema = {
   readonly type?: string | readonly string[];

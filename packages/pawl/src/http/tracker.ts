@@ -1,5 +1,5 @@
 import { decodeError } from "../model/error-codec.js";
-import type { Codec } from "../model/codec.js";
+import { toTagged, type Codec } from "../model/codec.js";
 import { isInstanceStatusName, isTerminal, type InstanceStatusName } from "../model/status.js";
 import { dateOrNull } from "../instances/list.js";
 import { errorOf, waitOf } from "../instances/history.js";
@@ -8,7 +8,7 @@ import { decodeCursor, encodeCursor } from "../store/cursor.js";
 import type { RunRecord, StepRecord, Target } from "../store/records.js";
 import type { streamedStatus, streamedStep } from "./contract.js";
 import type { TypeOf } from "./schema.js";
-import { iso, tagged, wireStatus, wireWait } from "./wire.js";
+import { iso, wireStatus, wireWait } from "./wire.js";
 
 export type Message = {
   /** Where to go on after it. */
@@ -108,7 +108,7 @@ export class Tracker {
     return {
       runNumber: run.runNumber,
       ...wireStatus(statusOf(run, codec)),
-      ...(run.error === null ? {} : { thrown: tagged(decodeError(run.error)) }),
+      ...(run.error === null ? {} : { thrown: toTagged(decodeError(run.error), "error") }),
     };
   }
 

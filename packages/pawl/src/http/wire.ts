@@ -1,16 +1,11 @@
 import type { InstanceStatus } from "../authoring/bindings.js";
 import type { History, HistoryEntry, HistoryRun, HistoryWait } from "../instances/history.js";
 import type { InstanceList, ListedInstance } from "../instances/list.js";
-import { jsonPlusCodec } from "../model/codec.js";
+import { toTagged } from "../model/codec.js";
 import type { historyAnswer, instanceStatus, listAnswer } from "./contract.js";
-import type { Json, TypeOf } from "./schema.js";
+import type { TypeOf } from "./schema.js";
 
 // Answers as the contract describes them: times as text, and users' values tagged where JSON cannot hold them.
-
-export function tagged(value: unknown): Json {
-  // Each value by itself: what wraps it must not count against the depth it may have.
-  return JSON.parse(jsonPlusCodec.encode(value, { what: "value", maxBytes: Infinity })) as Json;
-}
 
 export function wireStatus({ status, ...rest }: InstanceStatus): TypeOf<typeof instanceStatus> {
   return { status, ...outcome(rest) };
@@ -19,7 +14,7 @@ export function wireStatus({ status, ...rest }: InstanceStatus): TypeOf<typeof i
 function outcome(given: Omit<InstanceStatus, "status">) {
   return {
     ...(given.error === undefined ? {} : { error: given.error }),
-    ...("output" in given ? { output: tagged(given.output) } : {}),
+    ...("output" in given ? { output: toTagged(given.output, "output") } : {}),
   };
 }
 
@@ -62,7 +57,7 @@ function entryOf(entry: HistoryEntry) {
     const { payload: _, ...event } = entry;
     return {
       ...event,
-      ...("payload" in entry ? { payload: tagged(entry.payload) } : {}),
+      ...("payload" in entry ? { payload: toTagged(entry.payload, "payload") } : {}),
       createdAt: entry.createdAt.toISOString(),
       deliveredAt: iso(entry.deliveredAt),
     };
@@ -72,7 +67,7 @@ function entryOf(entry: HistoryEntry) {
     ...step,
     startedAt: step.startedAt.toISOString(),
     endedAt: iso(step.endedAt),
-    ...("result" in entry ? { result: tagged(entry.result) } : {}),
+    ...("result" in entry ? { result: toTagged(entry.result, "result") } : {}),
     ...(wait === undefined ? {} : { wait: wireWait(wait) }),
     attempts: attempts.map((attempt) => ({
       ...attempt,

@@ -1,12 +1,12 @@
 import type { ResultOptions } from "../authoring/bindings.js";
-import { membersOf, type Signal } from "../model/abort.js";
-import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
+import { throwIfAborted } from "../model/abort.js";
+import { requestedMs } from "../model/duration.js";
 import { decodeError } from "../model/error-codec.js";
 import { InstanceTerminatedError, ResultTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { InstanceRecord, Target } from "../store/records.js";
 import type { InstancesContext } from "./ports.js";
-import { instanceNotFound, invalidRequest } from "./requests.js";
+import { instanceNotFound } from "./requests.js";
 import { decodeStored } from "./values.js";
 
 const FIRST_WAIT_MS = 25;
@@ -25,7 +25,7 @@ export async function awaitResult(
   { timeout, signal }: ResultOptions,
 ): Promise<unknown> {
   const { store, hints, runtime } = context;
-  const endsAt = runtime.clock.now() + timeoutMs(timeout);
+  const endsAt = runtime.clock.now() + requestedMs("timeout", timeout);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = nextWaitMs(waitMs, hints.askOthers(target))) {
     throwIfAborted(signal);
     const record = await store.get(target);
@@ -63,19 +63,4 @@ function outcomeOf(
     default:
       return undefined;
   }
-}
-
-function timeoutMs(given: WorkflowDuration | undefined): number {
-  if (given === undefined) return Number.POSITIVE_INFINITY;
-  try {
-    return parseDurationMs(given, { field: "timeout", maxMs: Number.POSITIVE_INFINITY });
-  } catch (error) {
-    throw invalidRequest((error as Error).message, { cause: error });
-  }
-}
-
-function throwIfAborted(signal: Signal | undefined): void {
-  if (signal === undefined) return;
-  const { aborted, reason } = membersOf(signal);
-  if (aborted) throw reason;
 }

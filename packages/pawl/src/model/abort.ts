@@ -18,6 +18,12 @@ export function membersOf(signal: Signal): SignalMembers {
   return signal as SignalMembers;
 }
 
+export function throwIfAborted(signal: Signal | undefined): void {
+  if (signal === undefined) return;
+  const { aborted, reason } = membersOf(signal);
+  if (aborted) throw reason;
+}
+
 declare const AbortController: new () => Aborter;
 
 export interface Aborter {

@@ -26,3 +26,10 @@ export const jsonPlusCodec: Codec = {
   encode: writeText,
   decode: readText,
 };
+
+/** A value as JSON, for sending: the text of `jsonPlusCodec`, parsed. Each by itself: what wraps it adds no depth. */
+export function toTagged(value: unknown, what: string): Json {
+  return JSON.parse(jsonPlusCodec.encode(value, { what, maxBytes: Infinity })) as Json;
+}
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };

@@ -1,4 +1,4 @@
-import { ValidationError } from "./errors.js";
+import { ValidationError, WorkflowError } from "./errors.js";
 import { defaultLimits } from "./limits.js";
 import { quote } from "./quote.js";
 
@@ -66,4 +66,14 @@ function spoken(ms: number): string {
   if (ms >= day && ms % day === 0) return `${ms / day} days`;
   if (ms >= second && ms % second === 0) return `${ms / second} seconds`;
   return `${ms} ms`;
+}
+
+/** How long a caller wants to wait; for ever if nothing is said. */
+export function requestedMs(field: string, given: WorkflowDuration | undefined): number {
+  if (given === undefined) return Number.POSITIVE_INFINITY;
+  try {
+    return parseDurationMs(given, { field, maxMs: Number.POSITIVE_INFINITY });
+  } catch (error) {
+    throw new WorkflowError("INVALID_REQUEST", (error as Error).message, { cause: error });
+  }
 }
