@@ -1,22 +1,23 @@
 import type { Bindings } from "./authoring/bindings.js";
 import { entriesOf } from "./authoring/entry.js";
-import type { WorkflowsOptions } from "./authoring/options.js";
+import type { RepeatedStepNames, WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
+import type { WorkflowStepConfig } from "./authoring/step.js";
 import type { StepOverrides } from "./engine/overrides.js";
 import type { EngineContext, EngineTiming } from "./engine/context.js";
 import { policyMaker } from "./engine/step-config.js";
 import { hookAdministration, type HookAdministration } from "./hooks/administration.js";
 import { Deliverer } from "./hooks/deliverer.js";
 import { validHooks } from "./hooks/handlers.js";
-import { httpHandler } from "./http/handler.js";
+import { BASE_PATH, httpHandler } from "./http/handler.js";
 import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
 import { makeBindings } from "./instances/bindings.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
-import { jsonPlusCodec } from "./model/codec.js";
+import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
-import { resolveLimits } from "./model/limits.js";
+import { resolveLimits, type Limits } from "./model/limits.js";
 import type { Logger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
 import type { RunnerOptions } from "./runner/options.js";
@@ -31,7 +32,20 @@ export type Workings = {
   readonly overrides?: StepOverrides;
 };
 
+/** What an engine was made with, defaults filled in. */
+export type MadeWith = {
+  readonly workflows: Registry;
+  readonly store: Store<never>;
+  readonly env: unknown;
+  readonly limits: Limits;
+  readonly codec: Codec;
+  readonly stepDefaults: WorkflowStepConfig | undefined;
+  readonly repeatedStepNames: RepeatedStepNames;
+  readonly basePath: string;
+};
+
 export type Assembled<R extends Registry, Tx> = {
+  readonly madeWith: MadeWith;
   readonly workflows: Bindings<R, Tx>;
   readonly instances: InstancesContext<Tx>;
   readonly runner: Runner;
@@ -91,7 +105,18 @@ export function assemble<const R extends Registry, Tx>(
     logger,
     tick: (bounds) => runner.tick(bounds),
   });
+  const madeWith: MadeWith = {
+    workflows: options.workflows,
+    store,
+    env: context.env,
+    limits,
+    codec,
+    stepDefaults: options.stepDefaults,
+    repeatedStepNames: context.repeatedStepNames,
+    basePath: options.basePath ?? BASE_PATH,
+  };
   return {
+    madeWith,
     workflows,
     instances,
     runner,

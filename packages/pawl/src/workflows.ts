@@ -1,4 +1,4 @@
-import { assemble } from "./assemble.js";
+import { assemble, type MadeWith } from "./assemble.js";
 import type { Bindings } from "./authoring/bindings.js";
 import type { WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
@@ -28,6 +28,8 @@ export interface Workflows<R extends Registry, Tx> {
   readonly fetch: (request: WebRequest) => Promise<RuntimeResponse>;
   /** Deliveries to `hooks` that were given up, and hooks that the code has no more. */
   readonly hooks: HookAdministration;
+  /** For tools: what it was made with. */
+  readonly options: MadeWith;
   /** For dispatchers: what decides when to tick. */
   readonly runner: DispatchedRunner;
   /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
@@ -39,7 +41,7 @@ const DRAIN_MS = 10_000;
 export function createWorkflows<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
 ): Workflows<R, Tx> {
-  const { workflows, instances, runner, http, hooks, deliverer } = assemble(options, {
+  const { madeWith, workflows, instances, runner, http, hooks, deliverer } = assemble(options, {
     runtime: webRuntime,
     timing: defaultTiming,
     runner: defaultRunnerOptions,
@@ -47,6 +49,7 @@ export function createWorkflows<const R extends Registry, Tx>(
   const { store } = options;
   return {
     workflows,
+    options: madeWith,
     runner,
     hooks,
     migrate: async () => {

@@ -42,6 +42,10 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
       const params = { workflowName: workflow, instanceId: id };
       return historyFrom(await transport.call("getHistory", { params, query, signal }));
     },
+    async registered({ signal } = {}) {
+      return (await transport.call("listWorkflows", { signal })).workflows;
+    },
+    tick: (body = {}, { signal } = {}) => transport.call("tick", { body, signal }),
   };
 }
 

@@ -8,7 +8,10 @@ export type {
   ClientInstance,
   ClientOptions,
   ClientWorkflow,
+  RegisteredWorkflow,
   RequestOptions,
+  TickAnswer,
+  TickBounds,
 } from "./types.js";
 export {
   InstanceTerminatedError,

@@ -6,6 +6,8 @@ import type {
   TxOptions,
   Workflow,
 } from "../authoring/bindings.js";
+import type { Contract } from "../http/contract.js";
+import type { TypeOf } from "../http/schema.js";
 import type { History, HistoryOptions } from "../instances/history.js";
 import type { InstanceList, ListOptions } from "../instances/list.js";
 import type { Signal } from "../model/abort.js";
@@ -49,7 +51,15 @@ export interface Client<Engine extends AnyEngine = AnyEngine> {
     options?: HistoryOptions,
     more?: RequestOptions,
   ): Promise<History>;
+  /** The workflows that the server knows. */
+  registered(more?: RequestOptions): Promise<readonly RegisteredWorkflow[]>;
+  /** Where the server has enabled it: runs what is due, there. */
+  tick(bounds?: TickBounds, more?: RequestOptions): Promise<TickAnswer>;
 }
+
+export type RegisteredWorkflow = { readonly name: string; readonly binding: string };
+export type TickBounds = TypeOf<Contract["tick"]["body"]>;
+export type TickAnswer = TypeOf<Contract["tick"]["response"]>;
 
 /** What a client takes its types from: `typeof pawl`. */
 export type AnyEngine = { readonly workflows: unknown };

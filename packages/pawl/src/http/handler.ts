@@ -31,7 +31,7 @@ export type HttpContext<Tx> = {
   tick(options: TickOptions): Promise<TickResult>;
 };
 
-const BASE_PATH = "/api";
+export const BASE_PATH = "/api";
 
 /** The HTTP API: one function from request to response. It never throws. */
 export function httpHandler<Tx>(

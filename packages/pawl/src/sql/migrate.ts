@@ -36,17 +36,45 @@ function* bringUpToDate(sql: Sql): Script<void> {
   const { dialect } = sql;
   for (const statement of dialect.createTable("meta", meta)) yield* execute(sql, statement);
   const { version, minimum } = yield* recorded(sql);
-  if (minimum > CODE_VERSION) {
-    throw new IncompatibleDatabaseError(
-      `the database asks for code of schema version ${minimum} or later; this is ${CODE_VERSION}: upgrade pawl`,
-    );
-  }
-  for (const migration of migrations.filter((step) => step.version > version)) {
-    for (const statement of migration.statements(dialect)) yield* execute(sql, statement);
-    yield* record(sql, "version", migration.version);
-    yield* record(sql, "minimum", migration.minimumCode);
-    yield* record(sql, "inbox", 0);
-  }
+  checkMinimum(minimum);
+  for (const statement of statementsSince(dialect, version)) yield* execute(sql, statement);
+}
+
+/** What `migrateScript` would do in a database where this is recorded; null if it has no tables. */
+export function migrationPlan(
+  dialect: Dialect,
+  found: Recorded | null,
+): { from: number; to: number; statements: string[] } {
+  const from = found?.version ?? 0;
+  checkMinimum(found?.minimum ?? 0);
+  const changes = statementsSince(dialect, from);
+  const to = Math.max(from, ...migrations.map(({ version }) => version));
+  if (changes.length === 0) return { from, to, statements: [] };
+  const statements = [
+    ...dialect.lockMigrations(),
+    ...dialect.createTable("meta", meta),
+    ...changes,
+    ...dialect.unlockMigrations(),
+  ];
+  return { from, to, statements };
+}
+
+function checkMinimum(minimum: number): void {
+  if (minimum <= CODE_VERSION) return;
+  throw new IncompatibleDatabaseError(
+    `the database asks for code of schema version ${minimum} or later; this is ${CODE_VERSION}: upgrade pawl`,
+  );
+}
+
+function statementsSince(dialect: Dialect, version: number): string[] {
+  return migrations
+    .filter((step) => step.version > version)
+    .flatMap((migration) => [
+      ...migration.statements(dialect),
+      ...record(dialect, "version", migration.version),
+      ...record(dialect, "minimum", migration.minimumCode),
+      ...record(dialect, "inbox", 0),
+    ]);
 }
 
 /** The statements of an empty database, for the golden files. */
@@ -61,15 +89,18 @@ function* execute(sql: Sql, statement: string): Script<Row[]> {
   return yield sql.once(statement).with();
 }
 
-function* recorded(sql: Sql): Script<{ version: number; minimum: number }> {
+export type Recorded = { readonly version: number; readonly minimum: number };
+
+export function* recorded(sql: Sql): Script<Recorded> {
   const rows = yield sql.once(`SELECT name, value FROM ${sql.table("meta")}`).with();
   const values = new Map(rows.map((row) => [text(row, "name"), int(row, "value")]));
   return { version: values.get("version") ?? 0, minimum: values.get("minimum") ?? 0 };
 }
 
-function* record(sql: Sql, name: string, value: number): Script<void> {
-  yield sql.once(`DELETE FROM ${sql.table("meta")} WHERE name = :name`).with({ name });
-  yield sql
-    .once(`INSERT INTO ${sql.table("meta")} (name, value) VALUES (:name, :value)`)
-    .with({ name, value });
+/** As text, so that what is planned is what is run. */
+function record(dialect: Dialect, name: string, value: number): string[] {
+  return [
+    `DELETE FROM ${dialect.table("meta")} WHERE name = '${name}'`,
+    `INSERT INTO ${dialect.table("meta")} (name, value) VALUES ('${name}', ${value})`,
+  ];
 }

@@ -3,11 +3,11 @@ import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
 import type { HintChannel } from "../store/hints.js";
 import { NotMigratedError } from "../store/errors.js";
-import type { Part, PartAnswer, Store } from "../store/store.js";
+import type { MigrationPlan, Part, PartAnswer, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver, Lane } from "./driver.js";
-import { migrateScript } from "./migrate.js";
+import { migrateScript, migrationPlan, recorded } from "./migrate.js";
 import { Raced, Sql, type Verb } from "./sql.js";
 import { sqlVerbs } from "./verbs/index.js";
 
@@ -138,10 +138,25 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     dialect.keepsDeadEntries && options.clock === undefined,
   );
 
+  /** MySQL has no transactions over tables. */
+  const migratesInTransaction = dialect.name !== "mysql";
+
+  async function planMigration(): Promise<MigrationPlan> {
+    const look = run("request", { transaction: false, script: () => recorded(sql) });
+    const found = await look.catch((error: unknown) => {
+      if (error instanceof NotMigratedError) return null;
+      throw error;
+    });
+    const { statements, ...versions } = migrationPlan(dialect, found);
+    if (statements.length === 0 || !migratesInTransaction) return { ...versions, statements };
+    return { ...versions, statements: ["BEGIN", ...statements, "COMMIT"] };
+  }
+
   return {
     ...(options.hints === undefined ? {} : { hints: options.hints }),
     migrate: () =>
-      run("request", { transaction: dialect.name !== "mysql", script: () => migrateScript(sql) }),
+      run("request", { transaction: migratesInTransaction, script: () => migrateScript(sql) }),
+    planMigration,
     close: async () => {
       await options.hints?.close();
       await driver.close();

@@ -26,6 +26,8 @@ import type {
 export interface Store<Tx = unknown> {
   /** Creates or upgrades the schema. Idempotent; safe when many processes start at once. */
   migrate(): Promise<void>;
+  /** What `migrate` would do; changes nothing. */
+  planMigration(): Promise<MigrationPlan>;
   /** Ends the store's own connections; never the user's pool or handle. */
   close(): Promise<void>;
   now(): Promise<DbTime>;
@@ -149,6 +151,14 @@ export type InTransaction<Tx> = {
   readonly tx?: Tx;
   /** The caller has code for `onWorkflowEnqueued`, but cannot wait until that is registered. */
   readonly hooked?: boolean;
+};
+
+export type MigrationPlan = {
+  /** The version of the schema now; 0 if there are no tables. */
+  readonly from: number;
+  readonly to: number;
+  /** The very statements, in order, each for a SQL prompt; none if there is nothing to do. */
+  readonly statements: readonly string[];
 };
 
 export type NewInstance = {

@@ -1,7 +1,10 @@
+import type { MadeWith } from "../assemble.js";
+import { entriesOf } from "../authoring/entry.js";
 import type { RepeatedStepNames } from "../authoring/options.js";
 import { knownWorkflow } from "../instances/list.js";
 import type { InstancesContext } from "../instances/ports.js";
 import { instanceNotFound, invalidRequest } from "../instances/requests.js";
+import { validInstanceId } from "../model/names.js";
 import type { InstanceStatusName } from "../model/status.js";
 import type { DbTime, EventRecord, StepRecord, Target } from "../store/records.js";
 import type { HistoryPage } from "../store/store.js";
@@ -30,8 +33,23 @@ export type ExportOptions = {
   readonly repeatedStepNames: RepeatedStepNames;
 };
 
+type Recorded<Tx> = Pick<InstancesContext<Tx>, "store" | "limits" | "entries">;
+
+/** The current run, or another, of an instance in a real database: for `replay`. */
+export function exportHistoryOf(
+  { options }: { readonly options: MadeWith },
+  workflow: string,
+  id: string,
+  { runNumber }: { readonly runNumber?: number | undefined } = {},
+): Promise<ExportedHistory> {
+  const { store, limits, repeatedStepNames } = options;
+  validInstanceId(id, limits);
+  const context = { store, limits, entries: entriesOf(options.workflows, limits) };
+  return exportHistory(context, { workflow, id }, { runNumber, repeatedStepNames });
+}
+
 export async function exportHistory<Tx>(
-  context: InstancesContext<Tx>,
+  context: Recorded<Tx>,
   target: Target,
   { runNumber: wanted, repeatedStepNames }: ExportOptions,
 ): Promise<ExportedHistory> {
@@ -70,7 +88,7 @@ export async function exportHistory<Tx>(
 }
 
 async function* pages<Tx>(
-  { store, limits }: InstancesContext<Tx>,
+  { store, limits }: Recorded<Tx>,
   target: Target,
   runNumber: number,
 ): AsyncGenerator<HistoryPage> {

@@ -7,7 +7,7 @@ export type {
   WaitOptions,
   WorkflowNameOf,
 } from "./harness.js";
-export type { ExportedHistory } from "./export-history.js";
+export { exportHistoryOf, type ExportedHistory } from "./export-history.js";
 export {
   DivergenceError,
   replay,

@@ -28,6 +28,19 @@ export const migrateCases: readonly ConformanceCase[] = [
     await commitOk(store, aPart(run, { partNumber: 2, next: complete() }));
   }),
 
+  unmigrated("a plan tells what a migration does, and does nothing", async ({ store }) => {
+    const plan = await store.planMigration();
+    equal(plan.from, 0, "the version of an empty database");
+    ok(
+      plan.statements.some((statement) => statement.startsWith("CREATE TABLE")),
+      "it makes tables",
+    );
+    equal((await store.planMigration()).from, 0, "the version after a plan");
+    await store.migrate();
+    const after = { from: plan.to, to: plan.to, statements: [] };
+    equal(await store.planMigration(), after, "the plan of a migrated database");
+  }),
+
   unmigrated("four stores can migrate an empty database at once", async ({ db }) => {
     const stores = await storesOn(db, 4);
     await atOnce(

@@ -23,6 +23,7 @@ import type {
   ListQuery,
   LoadedRun,
   LoadRequest,
+  MigrationPlan,
   NewEvent,
   NewInstance,
   Page,
@@ -77,6 +78,9 @@ export class ModelStore implements Store<object> {
   }
 
   async migrate(): Promise<void> {}
+  async planMigration(): Promise<MigrationPlan> {
+    return { from: 1, to: 1, statements: [] };
+  }
   async close(): Promise<void> {}
 
   async now(): Promise<DbTime> {
