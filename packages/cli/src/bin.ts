@@ -1,0 +1,29 @@
+#!/usr/bin/env node
+import { CommanderError } from "commander";
+import { exitCode } from "./failure.js";
+import { program } from "./program.js";
+
+// A reader that has seen enough, as in `pawl list | head`, is no error.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === "EPIPE" ? exitCode.ok : exitCode.failed);
+  });
+}
+
+const pawl = program();
+const isJson = process.argv.includes("--json");
+for (const each of [pawl, ...pawl.commands]) {
+  each.exitOverride();
+  if (isJson) each.configureOutput({ writeErr() {} });
+}
+try {
+  if (process.argv.length <= 2) pawl.help({ error: true });
+  await pawl.parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  const message = error.message.replace(/^error: /, "");
+  if (isJson && error.exitCode !== 0) {
+    process.stderr.write(`${JSON.stringify({ error: { code: "INVALID_USAGE", message } })}\n`);
+  }
+  process.exitCode = error.exitCode === 0 ? exitCode.ok : exitCode.usage;
+}

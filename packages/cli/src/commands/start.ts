@@ -1,0 +1,55 @@
+import type { InstanceStatus, WorkflowDuration } from "pawl";
+import { exitCode } from "../failure.js";
+import { readValue } from "../input.js";
+import type { Session } from "../session.js";
+import { findWorkflow, type TargetInstance } from "../target.js";
+import { outcome, statusWord } from "../terminal/status.js";
+import { shellWord } from "../terminal/shell.js";
+
+export type StartOptions = {
+  readonly id?: string;
+  readonly params?: string;
+  /** True without a duration: for ever. */
+  readonly wait?: string | true;
+};
+
+export async function start(
+  session: Session,
+  given: string,
+  options: StartOptions,
+): Promise<number> {
+  const { terminal } = session;
+  const params = await readValue("--params", options.params, session);
+  const { name, workflow } = await findWorkflow(await session.target(), given);
+  const instance = await workflow.create({
+    ...(options.id === undefined ? {} : { id: options.id }),
+    ...(params === undefined ? {} : { params }),
+  });
+  const { id } = instance;
+  if (options.wait === undefined) {
+    if (terminal.json) await terminal.answer({ workflow: name, id });
+    else await terminal.line(`started ${name} ${id}`);
+    terminal.note(`see how it goes: pawl show ${shellWord(name)} ${id}`);
+    return exitCode.ok;
+  }
+  terminal.note(`started ${name} ${id}, waiting for its end`);
+  const status = await ended(instance, options.wait);
+  if (terminal.json) await terminal.answer({ workflow: name, id, ...status });
+  else
+    await terminal.line(
+      `${statusWord(status.status, terminal.colors)} ${outcome(status, Infinity)}`,
+    );
+  return status.status === "complete" ? exitCode.ok : exitCode.failed;
+}
+
+/** However it ends; only a wait that was too short throws. */
+async function ended(instance: TargetInstance, wait: string | true): Promise<InstanceStatus> {
+  try {
+    await instance.result(wait === true ? {} : { timeout: wait as WorkflowDuration });
+  } catch (error) {
+    const status = await instance.status();
+    if (["errored", "terminated"].includes(status.status)) return status;
+    throw error;
+  }
+  return instance.status();
+}

@@ -1,0 +1,73 @@
+import path from "node:path";
+import { type FSWatcher, watch } from "chokidar";
+
+/** Editors write a file in several steps, and tools many files at once. */
+const TOGETHER_MS = 100;
+const source = /\.(?:[cm]?[jt]sx?|json)$|(?:^|\/)\.env(?:\.[\w-]+)?$/;
+
+/** Which files of a program changed. */
+export class FileChanges {
+  readonly #folder: string;
+  #watcher: FSWatcher;
+  #watched: string;
+  #files = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+  #arrived: (() => void) | null = null;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#watched = JSON.stringify([folder]);
+    this.#watcher = this.#watch([folder]);
+  }
+
+  /** These instead, relative to the folder; without, the folder itself. */
+  follow(paths: readonly string[] | undefined): void {
+    const wanted = paths?.map((each) => path.resolve(this.#folder, each)) ?? [this.#folder];
+    const text = JSON.stringify(wanted);
+    if (text === this.#watched) return;
+    this.#watched = text;
+    void this.#watcher.close();
+    this.#watcher = this.#watch(wanted);
+  }
+
+  /** Resolves with what has changed since the last time, once there is anything. */
+  async next(): Promise<readonly string[]> {
+    if (this.#files.size === 0 || this.#timer !== null) {
+      await new Promise<void>((resolve) => (this.#arrived = resolve));
+    }
+    const files = Array.from(this.#files);
+    this.#files.clear();
+    return files;
+  }
+
+  #watch(paths: readonly string[]): FSWatcher {
+    const watcher = watch([...paths], {
+      ignoreInitial: true,
+      ignored: (file, stats) =>
+        isIgnored(path.relative(this.#folder, file), stats?.isFile() === true),
+    });
+    watcher.on("all", (_event, file) => this.#add(file));
+    return watcher;
+  }
+
+  #add(file: string): void {
+    if (!source.test(file)) return;
+    this.#files.add(file);
+    clearTimeout(this.#timer ?? undefined);
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#arrived?.();
+    }, TOGETHER_MS);
+  }
+}
+
+function isIgnored(file: string, isFile: boolean): boolean {
+  const parts = file.split(path.sep).filter((part) => part !== "..");
+  const folders = isFile ? parts.slice(0, -1) : parts;
+  if (
+    folders.some((part) => part === "node_modules" || (part.startsWith(".") && part.length > 1))
+  ) {
+    return !isFile ? !source.test(file) : true;
+  }
+  return isFile && !source.test(file);
+}

@@ -1,0 +1,52 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+export type WorkerOptions = {
+  readonly config: string;
+  readonly json: boolean;
+  readonly migrate: boolean;
+  readonly port: number | undefined;
+  readonly host: string | undefined;
+  /** It introduces itself. */
+  readonly isFirst: boolean;
+};
+
+/** What it tells: how far it has come. */
+export type WorkerMessage =
+  | { readonly kind: "loaded"; readonly watch: readonly string[] | undefined }
+  | { readonly kind: "listening"; readonly port: number };
+
+/** Longer than it needs to drain. */
+const KILL_MS = 20_000;
+
+export class Worker {
+  /** The code it ended with. */
+  readonly exited: Promise<number>;
+  port: number | undefined;
+  readonly #child: ChildProcess;
+
+  constructor(options: WorkerOptions, onLoaded: (watch: readonly string[] | undefined) => void) {
+    const file = fileURLToPath(new URL("worker.js", import.meta.url));
+    this.#child = fork(file, [JSON.stringify(options)], {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+    this.#child.on("message", (message: WorkerMessage) => {
+      if (message.kind === "loaded") onLoaded(message.watch);
+      else this.port = message.port;
+    });
+    this.exited = once(this.#child, "exit").then(([code]: (number | null)[]) => code ?? 1);
+  }
+
+  /** Lets it drain, for a while. */
+  async stop(): Promise<void> {
+    if (this.#child.connected) this.#child.disconnect();
+    const timer = setTimeout(() => this.kill(), KILL_MS);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,92 @@
+import { serve, startRunner } from "@pawl/dispatcher-node";
+import type { Logger } from "pawl";
+import type { PawlConfig } from "../config.js";
+import { failureOf } from "../failure.js";
+import { loadConfig } from "../load-config.js";
+import { inProcess } from "../target.js";
+import { logLine } from "../terminal/log.js";
+import { shellWord } from "../terminal/shell.js";
+import { Terminal } from "../terminal/terminal.js";
+import { counted } from "../terminal/text.js";
+import { LiveLog } from "./live-log.js";
+import type { WorkerMessage, WorkerOptions } from "./worker-process.js";
+
+const PORT = 3000;
+const DRAIN_MS = 10_000;
+
+// The process of `pawl dev` that runs the user's code. It ends when the one that watches says so, or is gone; a
+// Ctrl-C reaches both, and is that one's to judge.
+for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+const stopped = new Promise<void>((resolve) => {
+  process.once("disconnect", resolve);
+  process.once("SIGTERM", () => resolve());
+});
+
+const options = JSON.parse(process.argv[2] ?? "{}") as WorkerOptions;
+const terminal = new Terminal({ json: options.json });
+let config: PawlConfig | null = null;
+try {
+  config = await loadConfig(options.config, { command: "dev", logger: devLogger(terminal) });
+  tell({ kind: "loaded", watch: config.dev?.watch });
+  await run(config);
+} catch (error) {
+  const failure = failureOf(error);
+  terminal.fail(failure);
+  if (config !== null) await inProcess(config).close();
+  process.exit(failure.exit);
+}
+await terminal.flush();
+process.exit(0);
+
+async function run(loaded: PawlConfig): Promise<void> {
+  const { pawl, dev } = loaded;
+  if (options.migrate) await migrate(loaded);
+  const server = await serve(pawl, {
+    port: options.port ?? dev?.port ?? PORT,
+    host: options.host ?? dev?.host,
+  });
+  tell({ kind: "listening", port: Number(new URL(server.url).port) });
+  const live = new LiveLog(inProcess(loaded), terminal);
+  await live.begin();
+  const runner = startRunner(pawl);
+  await introduce(loaded, server.url);
+  const following = live.follow();
+  await stopped;
+  await Promise.all([server.close({ timeoutMs: DRAIN_MS }), runner.stop({ timeoutMs: DRAIN_MS })]);
+  live.end();
+  await following;
+  await inProcess(loaded).close();
+}
+
+async function migrate({ pawl }: PawlConfig): Promise<void> {
+  const { from, to, statements } = await pawl.options.store.planMigration();
+  if (statements.length === 0) return;
+  await pawl.migrate();
+  terminal.note(`migrated the database from schema version ${from} to ${to}`);
+}
+
+async function introduce({ pawl }: PawlConfig, url: string): Promise<void> {
+  const names = Object.values(pawl.options.workflows).map(({ name }) => name);
+  const api = `${url}${pawl.options.basePath}`;
+  if (terminal.json)
+    return terminal.line(JSON.stringify({ kind: "listening", url: api, workflows: names }));
+  if (!options.isFirst) return terminal.note(`running again: ${counted(names.length, "workflow")}`);
+  const { bold, dim, cyan } = terminal.colors;
+  await terminal.lines([
+    `${bold("pawl dev")}   ${cyan(api)}`,
+    `${dim("workflows")}  ${names.join(", ")}`,
+    `${dim("try")}        pawl start ${shellWord(names[0] ?? "")} --url ${url}`,
+    "",
+  ]);
+}
+
+function devLogger(to: Terminal): Logger {
+  const note = (event: string, fields?: object): void => to.note(logLine(event, fields));
+  // What runs and steps do is in the live log.
+  return { debug() {}, info: note, warn: note, error: note };
+}
+
+function tell(message: WorkerMessage): void {
+  process.send?.(message);
+}

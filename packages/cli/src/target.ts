@@ -1,0 +1,97 @@
+import type {
+  CreateOptions,
+  History,
+  HistoryOptions,
+  InstanceList,
+  ListOptions,
+  SentEvent,
+  InstanceStatus,
+  ResultOptions,
+  TickOptions,
+  TickResult,
+} from "pawl";
+import { createClient, type RegisteredWorkflow } from "pawl/client";
+import type { PawlConfig } from "./config.js";
+import { Failure } from "./failure.js";
+import { nearest } from "./nearest.js";
+
+/** What a command talks to: an engine in this process, or one behind its API. Both have the same shape. */
+export interface Target {
+  registered(): Promise<readonly RegisteredWorkflow[]>;
+  readonly workflows: Readonly<Record<string, TargetWorkflow>>;
+  list(workflow: string, options?: ListOptions): Promise<InstanceList>;
+  history(workflow: string, id: string, options?: HistoryOptions): Promise<History>;
+  tick(options?: TickOptions): Promise<TickResult>;
+  close(): Promise<void>;
+}
+
+export interface TargetWorkflow {
+  create(options: CreateOptions): Promise<TargetInstance>;
+  get(id: string): Promise<TargetInstance>;
+}
+
+export interface TargetInstance {
+  readonly id: string;
+  status(): Promise<InstanceStatus>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  terminate(): Promise<void>;
+  restart(): Promise<void>;
+  sendEvent(event: SentEvent): Promise<void>;
+  result(options?: ResultOptions): Promise<unknown>;
+}
+
+export function inProcess({ pawl, close }: PawlConfig): Target {
+  const registered = Object.entries(pawl.options.workflows).map(([binding, { name }]) => ({
+    name,
+    binding,
+  }));
+  return {
+    registered: async () => registered,
+    workflows: pawl.workflows as Readonly<Record<string, TargetWorkflow>>,
+    list: (workflow, options) => pawl.list(workflow, options),
+    history: (workflow, id, options) => pawl.history(workflow, id, options),
+    tick: (options) => pawl.tick(options),
+    close: async () => {
+      await pawl.close();
+      await close?.();
+    },
+  };
+}
+
+export function overHttp(url: string, token: string | undefined): Target {
+  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) {
+    throw new Failure(
+      "usage",
+      "INVALID_URL",
+      `--url must begin with http:// or https://, got ${url}`,
+    );
+  }
+  const client = createClient({
+    baseUrl: url,
+    ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),
+  });
+  return { ...client, close: async () => {} };
+}
+
+export type Found = { readonly name: string; readonly workflow: TargetWorkflow };
+
+/** By its name, or by its binding key. */
+export async function findWorkflow(target: Target, given: string): Promise<Found> {
+  const registered = await target.registered();
+  const found =
+    registered.find(({ name }) => name === given) ??
+    registered.find(({ binding }) => binding === given);
+  const workflow = found && target.workflows[found.binding];
+  if (found === undefined || workflow === undefined) throw unknownWorkflow(given, registered);
+  return { name: found.name, workflow };
+}
+
+function unknownWorkflow(given: string, registered: readonly RegisteredWorkflow[]): Failure {
+  const names = registered.map(({ name }) => name);
+  const meant = nearest(given, names);
+  const known = names.map((name) => `"${name}"`).join(", ");
+  return new Failure("notFound", "WORKFLOW_NOT_FOUND", `there is no workflow "${given}"`, {
+    hint: `${meant === undefined ? "" : `did you mean "${meant}"? `}known here: ${known}`,
+  });
+}

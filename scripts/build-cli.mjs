@@ -1,0 +1,14 @@
+// @ts-check
+// Vitest's global setup of the `stores` project: the tests of the `pawl` command run what users run, the built one.
+import { execFile } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+
+export default async function build() {
+  const tsc = path.join(root, "node_modules", "typescript", "bin", "tsc");
+  const project = path.join(root, "packages", "cli", "tsconfig.src.json");
+  await promisify(execFile)(process.execPath, [tsc, "-b", project], { cwd: root });
+}
