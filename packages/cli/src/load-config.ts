@@ -1,7 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { createJiti } from "jiti";
 import type { AnyPawl, ConfigContext, PawlConfig } from "./config.js";
 import { Failure } from "./failure.js";
 
@@ -51,6 +50,7 @@ export function findConfig(given: string | undefined, cwd: string): string {
 export async function loadConfig(file: string, context: ConfigContext): Promise<PawlConfig> {
   process.chdir(path.dirname(file));
   try {
+    const { createJiti } = await import("jiti");
     const jiti = createJiti(pathToFileURL(file).href, { interopDefault: false });
     const loaded = await jiti.import<Readonly<Record<string, unknown>>>(file);
     const exported: unknown = await loaded["default"];

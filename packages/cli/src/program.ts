@@ -2,16 +2,16 @@ import { readFileSync } from "node:fs";
 import tab from "@bomb.sh/tab/commander";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { InstanceStatusName } from "pawl";
-import { control, type Verb } from "./commands/control.js";
-import { list, type ListCommandOptions } from "./commands/list.js";
-import { migrate } from "./commands/migrate.js";
-import { replay, type ReplayCommandOptions } from "./commands/replay.js";
-import { send, type SendOptions } from "./commands/send.js";
-import { show, type ShowOptions } from "./commands/show.js";
-import { start, type StartOptions } from "./commands/start.js";
-import { tick } from "./commands/tick.js";
-import { dev, type DevOptions } from "./dev/dev.js";
+import type { Verb } from "./commands/control.js";
+import type { ListCommandOptions } from "./commands/list.js";
+import type { ReplayCommandOptions } from "./commands/replay.js";
+import type { SendOptions } from "./commands/send.js";
+import type { ShowOptions } from "./commands/show.js";
+import type { StartOptions } from "./commands/start.js";
+import type { DevOptions } from "./dev/dev.js";
 import { Session, type CommonOptions } from "./session.js";
+
+// Commands are imported when they are called: most need little, and all should start at once.
 
 const statuses: readonly InstanceStatusName[] = [
   "queued",
@@ -54,20 +54,24 @@ export function program(): Command {
     .option("--no-watch", "do not restart on changes")
     .option("--no-migrate", "do not create or upgrade the tables first")
     .action((_, self: Command) =>
-      running(self, (session) => dev(session, self.opts<DevOptions>())),
+      running(self, async (session) =>
+        (await import("./dev/dev.js")).dev(session, self.opts<DevOptions>()),
+      ),
     );
 
   command(pawl, "migrate", "create or upgrade Pawl's tables")
     .option("--dry-run", "print the SQL, and change nothing")
     .action((options: { dryRun?: boolean }, self: Command) =>
-      running(self, (session) => migrate(session, options)),
+      running(self, async (session) =>
+        (await import("./commands/migrate.js")).migrate(session, options),
+      ),
     );
 
   command(pawl, "tick", "run what is due, once")
     .option("--max-instances <n>", "claim at most so many runs", whole(1))
     .option("--max-steps <n>", "give each run back after so many steps", whole(1))
     .action((options: { maxInstances?: number; maxSteps?: number }, self: Command) =>
-      running(self, (session) => tick(session, options)),
+      running(self, async (session) => (await import("./commands/tick.js")).tick(session, options)),
     );
 
   command(pawl, "list", "list instances, newest first")
@@ -83,7 +87,9 @@ export function program(): Command {
       if (options.cursor !== undefined && workflow === undefined) {
         self.error("error: --cursor needs a workflow");
       }
-      return running(self, (session) => list(session, workflow, options));
+      return running(self, async (session) =>
+        (await import("./commands/list.js")).list(session, workflow, options),
+      );
     });
 
   command(pawl, "show", "show an instance: status, steps, attempts, errors, waits, events")
@@ -99,7 +105,9 @@ export function program(): Command {
     .option("--cursor <cursor>", "go on after a page")
     .option("--values", "do not shorten results, payloads and errors")
     .action((workflow: string, id: string, options: ShowOptions, self: Command) =>
-      running(self, (session) => show(session, workflow, id, options)),
+      running(self, async (session) =>
+        (await import("./commands/show.js")).show(session, workflow, id, options),
+      ),
     );
 
   command(pawl, "start", "start an instance")
@@ -111,7 +119,9 @@ export function program(): Command {
       'wait for its end, at most so long ("30 seconds"); a runner must be at work',
     )
     .action((workflow: string, options: StartOptions, self: Command) =>
-      running(self, (session) => start(session, workflow, options)),
+      running(self, async (session) =>
+        (await import("./commands/start.js")).start(session, workflow, options),
+      ),
     );
 
   command(pawl, "send", "send an event to an instance")
@@ -121,7 +131,9 @@ export function program(): Command {
     .option("-p, --payload <json>", "JSON text, @file, or - for standard input")
     .option("--event-id <id>", "the same id again changes nothing")
     .action((workflow: string, id: string, type: string, options: SendOptions, self: Command) =>
-      running(self, (session) => send(session, workflow, id, type, options)),
+      running(self, async (session) =>
+        (await import("./commands/send.js")).send(session, workflow, id, type, options),
+      ),
     );
 
   const controls: Readonly<Record<Verb, string>> = {
@@ -135,7 +147,9 @@ export function program(): Command {
       .argument("<workflow>", "its name")
       .argument("<ids...>", "the instances")
       .action((workflow: string, ids: string[], _, self: Command) =>
-        running(self, (session) => control(session, verb, workflow, ids)),
+        running(self, async (session) =>
+          (await import("./commands/control.js")).control(session, verb, workflow, ids),
+        ),
       );
   }
 
@@ -155,7 +169,9 @@ export function program(): Command {
     .option("-a, --all", "all of them")
     .action(
       (workflow: string | undefined, ids: string[], options: ReplayCommandOptions, self: Command) =>
-        running(self, (session) => replay(session, workflow, ids, options)),
+        running(self, async (session) =>
+          (await import("./commands/replay.js")).replay(session, workflow, ids, options),
+        ),
     );
 
   for (const each of pawl.commands) addCommonOptions(each, !onConfigOnly.has(each.name()));

@@ -155,10 +155,18 @@ async function replayed({ options }: AnyPawl, history: ExportedHistory): Promise
     const result: ReplayResult = await replayHistory(history, entry, { env, codec, stepDefaults });
     return { ...about, outcome: "follows", added: result.added };
   } catch (error) {
-    if (!(error instanceof Error) || error.name !== "DivergenceError") throw error;
+    if (!(error instanceof Error) || error.name !== "DivergenceError") throw unreadable(id, error);
     const { recorded, requested } = error as Error & Pick<Answer, "recorded" | "requested">;
     return { ...about, outcome: "diverges", message: error.message, recorded, requested };
   }
+}
+
+/** No step's body is called: whatever else goes wrong, it is the history. */
+function unreadable(id: string, cause: unknown): Failure {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new Failure("usage", "INVALID_INPUT", `this is no exported history of ${id}: ${reason}`, {
+    cause,
+  });
 }
 
 async function tell(terminal: Terminal, answer: Answer): Promise<void> {

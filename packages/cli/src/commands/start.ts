@@ -1,5 +1,5 @@
 import type { InstanceStatus, WorkflowDuration } from "pawl";
-import { exitCode } from "../failure.js";
+import { exitCode, Failure } from "../failure.js";
 import { readValue } from "../input.js";
 import type { Session } from "../session.js";
 import { findWorkflow, type TargetInstance } from "../target.js";
@@ -49,7 +49,18 @@ async function ended(instance: TargetInstance, wait: string | true): Promise<Ins
   } catch (error) {
     const status = await instance.status();
     if (["errored", "terminated"].includes(status.status)) return status;
-    throw error;
+    throw isTimeout(error) ? tooShort(instance.id, String(wait), error) : error;
   }
   return instance.status();
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "ResultTimeoutError";
+}
+
+function tooShort(id: string, wait: string, cause: unknown): Failure {
+  return new Failure("failed", "RESULT_TIMEOUT", `instance "${id}" did not end within ${wait}`, {
+    hint: "it goes on by itself, if a runner is at work (pawl dev, startRunner): pawl show tells how far it is",
+    cause,
+  });
 }
