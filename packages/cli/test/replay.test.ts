@@ -54,14 +54,7 @@ test("replay tells whether changed code still follows", () =>
     const other = JSON.stringify({ ...(JSON.parse(history) as object), workflow: "gone" });
     expect((await project.run(["replay", "--file", "-"], { input: other })).code).toBe(3);
     await project.write("src/order.ts", orderCode);
-    const broken = JSON.parse(history) as { steps: { result: string }[] };
-    for (const step of broken.steps) step.result = "{";
-    const bad = [
-      "[]",
-      "{}",
-      '{"format":1,"workflow":"order","id":"a","steps":[null]}',
-      JSON.stringify(broken),
-    ];
+    const bad = ["[]", "{}", '{"format":1,"workflow":"order","id":"a","steps":[null]}'];
     for (const text of bad) {
       const { code, stderr } = await project.run(["replay", "--file", "-"], { input: text });
       expect(code, stderr).toBe(2);
