@@ -13,3 +13,4 @@ export {
   type StartRunnerOptions,
   type StopOptions,
 } from "./start-runner.js";
+export { wakeOverHttp, type WakeOverHttpOptions } from "./wake-over-http.js";

@@ -4,7 +4,7 @@ import type { Target } from "../../store/records.js";
 import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
-import { poster, postId, registeredColumn } from "./hooks/posting.js";
+import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
 import { statusOf } from "./status.js";
 
 export type Command = Exclude<UserCommand, "sendEvent">;
@@ -34,8 +34,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
   const read = sql.prepare(
     "control.read",
     `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested, t.owner, :now AS now,
-       ${registeredColumn(sql, "onWorkflowEnqueued", "hooked_enqueued")},
-       ${registeredColumn(sql, "onInstanceFinished", "hooked_finished")},
+       ${hookedColumn(sql)},
        CASE WHEN i.terminated_by = :operation_id OR EXISTS (
          SELECT 1 FROM ${sql.table("past_run")} AS p
          WHERE p.iid = i.iid AND (p.terminated_by = :operation_id OR p.restarted_by = :operation_id))
@@ -158,11 +157,11 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
     const { workflow, id: instanceId } = target;
     const [iid, at, run] = [text(row, "iid"), int(row, "now"), int(row, "run_no")];
     const told = { workflow, instanceId, runNumber: run };
-    if (command === "terminate" && int(row, "hooked_finished") === 1) {
+    if (command === "terminate" && isHooked(row, "onInstanceFinished")) {
       const id = postId.finish(iid, run);
       yield post("onInstanceFinished", [{ ...told, id, reason: "terminated" }], at);
     }
-    if (int(row, "hooked_enqueued") === 0) return;
+    if (!isHooked(row, "onWorkflowEnqueued")) return;
     if (command === "restart") {
       const next = { ...told, runNumber: run + 1 };
       const id = postId.restart(iid, run + 1);

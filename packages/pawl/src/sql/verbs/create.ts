@@ -2,11 +2,12 @@ import type { CreateAnswer, NewInstance } from "../../store/store.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 import {
+  hookedColumn,
+  isHooked,
   isRegistered,
   poster,
   postId,
   postSelected,
-  registeredColumn,
   type Posted,
 } from "./hooks/posting.js";
 
@@ -128,9 +129,9 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
   const leased = insert(true);
   return {
     transaction: false,
-    *script(items, runner, isHooked): Script<CreateAnswer[]> {
+    *script(items, runner, hasHook): Script<CreateAnswer[]> {
       const rows = items.map(toRow);
-      const hooked = isHooked ? 1 : 0;
+      const hooked = hasHook ? 1 : 0;
       let born = runner === null ? [] : yield leased.with({ items: rows, runner, hooked });
       const eager = born.length > 0;
       if (!eager) born = yield queued.with({ items: rows, hooked });
@@ -142,7 +143,7 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
 }
 
 function inSteps(sql: Sql, existing: Statement): Create {
-  const registered = registeredColumn(sql, "onWorkflowEnqueued", "hooked");
+  const registered = hookedColumn(sql);
   const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
   const nowAndAlive = sql.prepare(
     "create.alive",
@@ -188,7 +189,7 @@ function inSteps(sql: Sql, existing: Statement): Create {
 
   return {
     transaction: true,
-    *script(items, runner, isHooked): Script<CreateAnswer[]> {
+    *script(items, runner, hasHook): Script<CreateAnswer[]> {
       const rows = items.map(toRow);
       const found = yield existing.with({ items: rows });
       const taken = new Set(found.map((row) => text(row, "wanted")));
@@ -203,7 +204,7 @@ function inSteps(sql: Sql, existing: Statement): Create {
         yield eager
           ? leased.with({ items: tickets, at, runner })
           : queued.with({ items: tickets, at });
-        if (isHooked || int(clock as Row, "hooked") === 1) {
+        if (hasHook || isHooked(clock as Row, "onWorkflowEnqueued")) {
           yield post("onWorkflowEnqueued", kept.map(enqueued), at);
         }
       }

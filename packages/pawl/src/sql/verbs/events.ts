@@ -3,7 +3,14 @@ import type { NewEvent, SendEventAnswer } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
-import { isRegistered, poster, postId, postSelected, registeredColumn } from "./hooks/posting.js";
+import {
+  hookedColumn,
+  isHooked,
+  isRegistered,
+  poster,
+  postId,
+  postSelected,
+} from "./hooks/posting.js";
 import { statusOf } from "./status.js";
 
 export type SendEvent = Verb<[target: Target, event: NewEvent], SendEventAnswer>;
@@ -99,7 +106,7 @@ function inSteps(sql: Sql): SendEvent {
   // A statement of its own: in the locking one the time would be as old as the wait for the lock.
   const time = sql.prepare(
     "event.time",
-    `SELECT :now AS now, ${registeredColumn(sql, "onWorkflowEnqueued", "hooked")},
+    `SELECT :now AS now, ${hookedColumn(sql)},
        (SELECT e.number FROM ${sql.table("event")} AS e
        WHERE e.iid = :iid AND e.run_no = :run_no AND e.event_id = :event_id) AS known`,
   );
@@ -143,7 +150,7 @@ function inSteps(sql: Sql): SendEvent {
         payload: event.payload,
       });
       yield count.with({ iid, at, woken });
-      if (woken === 1 && int(clock as Row, "hooked") === 1) {
+      if (woken === 1 && isHooked(clock as Row, "onWorkflowEnqueued")) {
         const runNumber = int(ticket, "run_no");
         const id = postId.event(iid, runNumber, int(ticket, "event_count") + 1);
         const told = { workflow: target.workflow, instanceId: target.id, runNumber };
@@ -163,7 +170,7 @@ export type PostEvent = Verb<
 export function postEventVerb(sql: Sql): PostEvent {
   const instance = sql.prepare(
     "event.post.instance",
-    readInstanceSql(sql, `, :now AS now, ${registeredColumn(sql, "onWorkflowEnqueued", "hooked")}`),
+    readInstanceSql(sql, `, :now AS now, ${hookedColumn(sql)}`),
   );
   const post = sql.prepare(
     "event.post",
@@ -185,7 +192,7 @@ export function postEventVerb(sql: Sql): PostEvent {
         payload: event.payload,
       });
       // A tick has to move it in, whatever the run is doing.
-      if (hooked || int(found, "hooked") === 1) {
+      if (hooked || isHooked(found, "onWorkflowEnqueued")) {
         const told = {
           id: postId.once("event", inboxId, text(found, "iid")),
           workflow: target.workflow,

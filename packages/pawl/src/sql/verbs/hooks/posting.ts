@@ -1,7 +1,7 @@
-import type { EnqueueReason, HookName } from "../../../model/hooks.js";
+import { hookNames, type EnqueueReason, type HookName } from "../../../model/hooks.js";
 import type { TerminalState } from "../../../model/status.js";
-import type { Sql } from "../../sql.js";
-import type { Call } from "../../statement.js";
+import { int, type Sql } from "../../sql.js";
+import type { Call, Row } from "../../statement.js";
 
 /*
  * How causes leave their rows in the outbox. Whether a hook is registered is read by a statement that is sent anyway:
@@ -14,9 +14,18 @@ export function isRegistered(sql: Sql, hook: HookName): string {
   return `EXISTS (SELECT 1 FROM ${sql.table("hook")} WHERE name = '${hook}')`;
 }
 
-/** The same as a column. */
-export function registeredColumn(sql: Sql, hook: HookName, column: string): string {
-  return `CASE WHEN ${isRegistered(sql, hook)} THEN 1 ELSE 0 END AS ${column}`;
+/** A column that tells all hooks that are registered; `isHooked` reads it. One look at a table of two rows. */
+export function hookedColumn(sql: Sql): string {
+  const bits = hookNames.map((hook) => `WHEN '${hook}' THEN ${bitOf(hook)}`).join(" ");
+  return `(SELECT COALESCE(SUM(CASE name ${bits} ELSE 0 END), 0) FROM ${sql.table("hook")}) AS hooked`;
+}
+
+export function isHooked(row: Row, hook: HookName): boolean {
+  return (int(row, "hooked") & bitOf(hook)) !== 0;
+}
+
+function bitOf(hook: HookName): number {
+  return 1 << hookNames.indexOf(hook);
 }
 
 const columns = "id, hook, workflow, instance_id, run_no, reason, created_at, due_at";
