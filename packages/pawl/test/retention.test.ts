@@ -28,7 +28,7 @@ const tables = ["instance", "past_run", "step", "attempt", "event", "ticket"];
 type Place = {
   readonly store: Store;
   readonly prefix: string;
-  query(sql: string): Promise<unknown[]>;
+  readonly query: (sql: string) => Promise<unknown[]>;
 };
 
 async function somewhere(scope: Scope, kind: (typeof stores)[number]): Promise<Place> {
