@@ -87,3 +87,19 @@ export function table(head, rows) {
     `| ${widths.map((width, n) => (row[n] ?? "").padEnd(width)).join(" | ")} |`;
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }
+
+/**
+ * @param {string} option
+ * @param {string} list
+ * @param {readonly string[]} known
+ */
+export function chosen(option, list, known) {
+  const words = list
+    .split(",")
+    .map((word) => word.trim())
+    .filter(Boolean);
+  const unknown = words.find((word) => !known.includes(word));
+  if (unknown !== undefined)
+    throw new Error(`${option}: ${unknown} is none of ${known.join(", ")}`);
+  return words;
+}

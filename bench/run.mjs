@@ -1,16 +1,23 @@
 // @ts-check
-// npm run bench -- <suite> [options]
+// npm run bench -- [suite] [options]; without a suite, peers
 import { benchEngine } from "./engine/index.mjs";
 import { benchLatency } from "./latency/index.mjs";
+import { benchPeers } from "./peers/index.mjs";
 import { benchStore } from "./store/index.mjs";
 
 /** @type {Record<string, (args: string[]) => Promise<void>>} */
-const suites = { engine: benchEngine, latency: benchLatency, store: benchStore };
+const suites = {
+  engine: benchEngine,
+  latency: benchLatency,
+  peers: benchPeers,
+  store: benchStore,
+};
 
-const [name = "", ...args] = process.argv.slice(2);
+const given = process.argv.slice(2);
+const [name = "", ...args] = given[0]?.startsWith("--") ? ["peers", ...given] : given;
 const suite = Object.hasOwn(suites, name) ? suites[name] : undefined;
 if (suite === undefined) {
-  console.error(`npm run bench -- <${Object.keys(suites).join("|")}> [options]`);
+  console.error(`npm run bench -- [${Object.keys(suites).join("|")}] [options]`);
   process.exit(2);
 }
 await suite(args);

@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startServers, STORES } from "../../scripts/servers/index.mjs";
-import { short, spread, table } from "../measure.mjs";
+import { chosen, short, spread, table } from "../measure.mjs";
 import { benchClaim } from "./claim.mjs";
 import { benchCommit } from "./commit.mjs";
 import { mysqlFamily, postgres, sqlite } from "./databases.mjs";
@@ -87,19 +87,6 @@ export async function benchStore(args) {
   writeFileSync(`${file}.json`, JSON.stringify({ machine, size, results }, null, 1));
   console.log(text);
   console.error(`Written to ${path.relative(process.cwd(), file)}.md and .json`);
-}
-
-/**
- * @param {string} option
- * @param {string} list
- * @param {readonly string[]} known
- */
-function chosen(option, list, known) {
-  const words = list.split(",").map((word) => word.trim());
-  const unknown = words.find((word) => !known.includes(word));
-  if (unknown !== undefined)
-    throw new Error(`${option}: ${unknown} is none of ${known.join(", ")}`);
-  return words;
 }
 
 /**

@@ -19,7 +19,7 @@ import { onFreePort, removeDir, serve, throwawayDir } from "./process.mjs";
  *
  * @typedef {object} Program
  * @property {(dir: string) => Promise<void>} init makes the first data
- * @property {(dir: string, port: number) => string[]} command
+ * @property {(dir: string, port: number, settings: Record<string, string>) => string[]} command
  *
  * @typedef {object} Server
  * @property {string} url
@@ -49,14 +49,18 @@ function selectedStores() {
 
 /**
  * Starts the servers that `stores` needs and that no environment variable names.
- * @param {{ stores?: string[], log?: Log }} [options]
+ * @param {{ stores?: string[], settings?: Record<string, string>, log?: Log }} [options] settings: of PostgreSQL
  * @returns {Promise<{
  *   urls: Partial<Record<Name, string>>,
  *   env: Record<string, string>,
  *   stop: () => Promise<void>
  * }>} env: how the tests are told (also where to restart a server, see `control`)
  */
-export async function startServers({ stores = selectedStores(), log = console.error } = {}) {
+export async function startServers({
+  stores = selectedStores(),
+  settings = {},
+  log = console.error,
+} = {}) {
   /** @type {Map<string, Server>} */
   const started = new Map();
   const stop = async () => {
@@ -67,7 +71,7 @@ export async function startServers({ stores = selectedStores(), log = console.er
   const names = /** @type {Name[]} */ (Object.keys(KINDS)).filter((name) => stores.includes(name));
   const starts = names.map(async (name) => {
     const given = process.env[urlVariable(name)];
-    if (!given) started.set(name, await startServer(name, log));
+    if (!given) started.set(name, await startServer(name, log, settings));
     urls[name] = given ?? started.get(name)?.url ?? "";
   });
   const failures = (await Promise.allSettled(starts)).filter(
@@ -97,12 +101,13 @@ export async function startServers({ stores = selectedStores(), log = console.er
 /**
  * @param {Name} name
  * @param {Log} log
+ * @param {Record<string, string>} [settings]
  * @returns {Promise<Server>}
  */
-async function startServer(name, log) {
+async function startServer(name, log, settings = {}) {
   const kind = KINDS[name];
   try {
-    return await launch(name, kind, await kind.find(log));
+    return await launch(name, kind, await kind.find(log), settings);
   } catch (error) {
     const fewer = STORES.filter((store) => store !== name).join(",");
     throw new Error(
@@ -118,15 +123,16 @@ async function startServer(name, log) {
  * @param {string} name
  * @param {ServerKind} kind
  * @param {Program} program
+ * @param {Record<string, string>} settings
  * @returns {Promise<Server>}
  */
-async function launch(name, { ready, crashSignal, url }, program) {
+async function launch(name, { ready, crashSignal, url }, program, settings) {
   const dir = throwawayDir(name);
   /** @type {import("./process.mjs").Child | undefined} */
   let child;
   /** @param {number} port */
   const start = async (port) => {
-    child = await serve(program.command(dir, port), { dir, ready, crashSignal });
+    child = await serve(program.command(dir, port, settings), { dir, ready, crashSignal });
   };
   const crash = async () => {
     if (!child) return;

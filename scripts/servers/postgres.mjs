@@ -28,7 +28,7 @@ export const postgres = {
           dir,
         });
       },
-      command: (dir, port) => [
+      command: (dir, port, settings) => [
         path.join(bin, "postgres"),
         `-D${path.join(dir, "data")}`,
         ...Object.entries({
@@ -38,6 +38,7 @@ export const postgres = {
           max_connections: 200,
           shared_buffers: "256MB",
           max_wal_size: "2GB",
+          ...settings,
         }).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ],
     };

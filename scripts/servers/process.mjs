@@ -153,7 +153,7 @@ export async function onFreePort(listen) {
  * the port while its server restarts, and a client that reconnects could even connect to itself.
  * @returns {Promise<number>}
  */
-async function freePort() {
+export async function freePort() {
   const port = 20_000 + Math.floor(Math.random() * 12_000);
   const server = createServer();
   const free = await new Promise((resolve) => {

@@ -1,0 +1,89 @@
+// @ts-check
+// What the suite asks of an engine: the same work as a user would see it, whatever happens inside.
+import { setTimeout as pause } from "node:timers/promises";
+
+/**
+ * The workflows that every engine defines. Each step calls `body`.
+ * - `steps`: so many steps, one after another
+ * - `parallel`: so many steps at once
+ * - `wait`: so many steps, then an event, then a step that answers `now()`, which is the result
+ * @typedef {"steps" | "parallel" | "wait"} Kind
+ *
+ * @typedef {object} Work
+ * @property {string} id
+ * @property {Kind} kind
+ * @property {number} steps
+ *
+ * @typedef {object} Engine
+ * @property {(work: Work) => Promise<void>} start resolves when the start is durable
+ * @property {(id: string) => Promise<unknown>} result waits for it the way the engine's users do
+ * @property {(works: readonly Work[], inFlight: number) => Promise<void>} runAll starts them, and ends when the last is complete
+ * @property {(id: string) => Promise<void>} waiting resolves when the run waits for its event
+ * @property {(id: string) => Promise<void>} send the event
+ * @property {() => Promise<void>} close
+ *
+ * Where a process works, and what its steps do.
+ * @typedef {object} Place
+ * @property {string} url of a PostgreSQL database of its own
+ * @property {string} file for a SQLite database
+ * @property {{ ingress: string, admin: string, port: number, pid: number } | undefined} restate
+ * @property {(n: number) => { ok: boolean, i: number }} body
+ * @property {() => number} now the same for all processes of a machine, in ms
+ *
+ * @typedef {object} Adapter
+ * @property {string} title
+ * @property {readonly string[]} packages whose versions are recorded; empty if nothing has to be installed
+ * @property {string} settings what was set to other than the default, and why
+ * @property {"postgres" | "sqlite" | "restate"} store
+ * @property {boolean} [needsNode22]
+ * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
+ * @property {number} [maxSteps] of one workflow
+ * @property {readonly string[]} [workloads] all, if it does not say
+ * @property {(place: Place, inFlight: number) => Promise<Engine>} open
+ */
+
+/**
+ * So many at a time, each awaited.
+ * @param {Pick<Engine, "start" | "result">} engine
+ * @param {readonly Work[]} works
+ * @param {number} inFlight
+ */
+export async function closedLoop(engine, works, inFlight) {
+  await eachOf(works, inFlight, async (work) => {
+    await engine.start(work);
+    await engine.result(work.id);
+  });
+}
+
+/**
+ * @template T
+ * @param {readonly T[]} list
+ * @param {number} inFlight
+ * @param {(item: T) => Promise<void>} use
+ */
+export async function eachOf(list, inFlight, use) {
+  const rest = list.values();
+  const loop = async () => {
+    for (const item of rest) await use(item);
+  };
+  await Promise.all(Array.from({ length: inFlight }, loop));
+}
+
+/** Long enough for a wait to be written after the code has come to it. */
+const SETTLE_MS = 50;
+
+/**
+ * For engines that do not tell whether a run waits.
+ * @param {() => boolean} hasCome
+ */
+export async function arrival(hasCome) {
+  while (!hasCome()) await pause(2);
+  await pause(SETTLE_MS);
+}
+
+/**
+ * A package of bench/package.json: by a name that types do not follow, as it is there only if it was asked for.
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export const load = (name) => import(name);

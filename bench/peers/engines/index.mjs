@@ -1,0 +1,31 @@
+// @ts-check
+import { dbos } from "./dbos.mjs";
+import * as openworkflow from "./openworkflow.mjs";
+import * as pawl from "./pawl.mjs";
+import { restate } from "./restate.mjs";
+
+/** @type {Record<string, import("../engine.mjs").Adapter>} */
+export const engines = {
+  "pawl-postgres": pawl.onPostgres,
+  "pawl-sqlite": pawl.onSqlite,
+  dbos,
+  "openworkflow-postgres": openworkflow.onPostgres,
+  "openworkflow-sqlite": openworkflow.onSqlite,
+  restate,
+};
+
+export const PEERS = ["dbos", "openworkflow", "restate"];
+
+/**
+ * Pawl on these stores, and the peers that share one of them. Restate has its own.
+ * @param {readonly string[]} stores
+ * @param {readonly string[]} peers
+ */
+export function contestants(stores, peers) {
+  return Object.keys(engines).filter((name) => {
+    const { store } = engines[name] ?? {};
+    const [project = ""] = name.split("-");
+    const isAsked = project === "pawl" || peers.includes(project);
+    return isAsked && (store === "restate" || stores.includes(store ?? ""));
+  });
+}

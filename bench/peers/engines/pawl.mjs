@@ -1,0 +1,92 @@
+// @ts-check
+import { setTimeout as pause } from "node:timers/promises";
+import { openSqlite, startRunner } from "@pawl/dispatcher-node";
+import { createWorkflows, defineWorkflow } from "pawl";
+import { postgresStore } from "pawl/postgres";
+import { sqliteStore } from "pawl/sqlite";
+import pg from "pg";
+import { closedLoop } from "../engine.mjs";
+
+/** @typedef {{ kind: import("../engine.mjs").Kind, steps: number }} Params */
+
+/** @type {import("../engine.mjs").Adapter} */
+export const onPostgres = {
+  title: "Pawl, PostgreSQL",
+  packages: [],
+  settings: "runner concurrency as in flight, pool of 10",
+  store: "postgres",
+  inFlight: { W1: 200, W2: 200 },
+  open: async (place, inFlight) => {
+    const pool = new pg.Pool({ connectionString: place.url, max: 10 });
+    const engine = await open(place, inFlight, postgresStore(pool));
+    return { ...engine, close: () => engine.close().then(() => pool.end()) };
+  },
+};
+
+/** @type {import("../engine.mjs").Adapter} */
+export const onSqlite = {
+  title: "Pawl, SQLite",
+  packages: [],
+  settings: "runner concurrency as in flight; WAL, synchronous=FULL",
+  store: "sqlite",
+  inFlight: { W1: 200, W2: 200 },
+  open: async (place, inFlight) => {
+    const handle = openSqlite(place.file);
+    const engine = await open(place, inFlight, sqliteStore(handle));
+    return { ...engine, close: () => engine.close().then(() => void handle.close()) };
+  },
+};
+
+/**
+ * @template Tx
+ * @param {import("../engine.mjs").Place} place
+ * @param {number} concurrency
+ * @param {import("pawl").Store<Tx>} store
+ * @returns {Promise<import("../engine.mjs").Engine>}
+ */
+async function open({ body, now }, concurrency, store) {
+  const Bench = defineWorkflow({
+    name: "bench",
+    /**
+     * @param {import("pawl").WorkflowEvent<Params>} event
+     * @param {import("pawl").WorkflowStep} step
+     */
+    async run({ payload: { kind, steps } }, step) {
+      const one = (/** @type {number} */ n) => step.do(`step ${n}`, () => body(n));
+      if (kind === "parallel") {
+        await Promise.all(Array.from({ length: steps }, (_, n) => one(n)));
+        return null;
+      }
+      for (let n = 0; n < steps; n++) await one(n);
+      if (kind !== "wait") return null;
+      await step.waitForEvent("go", { type: "go", timeout: "1 hour" });
+      return step.do("go on", () => now());
+    },
+  });
+  const limits = { maxStepsPerRun: 10_000 };
+  const pawl = createWorkflows({ workflows: { Bench }, store, limits });
+  await pawl.migrate();
+  const runner = startRunner(pawl, { concurrency });
+  /** @type {Map<string, Awaited<ReturnType<typeof pawl.workflows.Bench.create>>>} */
+  const started = new Map();
+  const instanceOf = async (/** @type {string} */ id) =>
+    started.get(id) ?? (await pawl.workflows.Bench.get(id));
+  /** @type {import("../engine.mjs").Engine} */
+  const engine = {
+    start: async ({ id, kind, steps }) => {
+      started.set(id, await pawl.workflows.Bench.create({ id, params: { kind, steps } }));
+    },
+    result: async (id) => (await instanceOf(id)).result(),
+    runAll: (works, inFlight) => closedLoop(engine, works, inFlight),
+    waiting: async (id) => {
+      const instance = await instanceOf(id);
+      while ((await instance.status()).status !== "waiting") await pause(2);
+    },
+    send: async (id) => (await instanceOf(id)).sendEvent({ type: "go" }),
+    close: async () => {
+      await runner.stop();
+      await pawl.close();
+    },
+  };
+  return engine;
+}

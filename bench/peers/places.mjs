@@ -1,0 +1,124 @@
+// @ts-check
+// Where an engine keeps its data: a new database, file or server for every workload.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+import { freePort, removeDir, serve, throwawayDir } from "../../scripts/servers/process.mjs";
+
+/** @typedef {Pick<import("./engine.mjs").Place, "url" | "file" | "restate">} Where */
+/** @typedef {{ where: Where, remove: () => Promise<void> }} Made */
+
+let made = 0;
+
+/**
+ * @param {import("./engine.mjs").Adapter["store"]} store
+ * @param {string} serverUrl of PostgreSQL
+ * @returns {Promise<Made>}
+ */
+export function makePlace(store, serverUrl) {
+  if (store === "restate") return restateServer();
+  return store === "postgres" ? database(serverUrl) : folder();
+}
+
+/**
+ * @param {string} serverUrl
+ * @returns {Promise<Made>}
+ */
+async function database(serverUrl) {
+  const name = `bench_${process.pid}_${(made += 1)}`;
+  await onServer(serverUrl, `CREATE DATABASE ${name}`);
+  // What earlier databases left to be written would be this one's work.
+  await onServer(serverUrl, "CHECKPOINT");
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return {
+    where: { url: url.href, file: "", restate: undefined },
+    remove: () => onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
+
+/**
+ * @param {string} url
+ * @param {string} sql
+ */
+async function onServer(url, sql) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+/** @returns {Promise<Made>} */
+async function folder() {
+  const dir = mkdtempSync(path.join(tmpdir(), "pawl-bench-"));
+  return {
+    where: { url: "", file: path.join(dir, "bench.db"), restate: undefined },
+    remove: async () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+/** @returns {Promise<Made>} */
+async function restateServer() {
+  const dir = throwawayDir("restate");
+  const [node, ingress, admin, port] = await freePorts(4);
+  const config = path.join(dir, "restate.toml");
+  writeFileSync(
+    config,
+    `disable-telemetry = true
+listen-mode = "tcp"
+bind-address = "127.0.0.1:${node}"
+base-dir = "${path.join(dir, "data")}"
+log-disable-ansi-codes = true
+[ingress]
+bind-address = "127.0.0.1:${ingress}"
+[admin]
+bind-address = "127.0.0.1:${admin}"
+disable-web-ui = true
+`,
+  );
+  const require = createRequire(new URL("../package.json", import.meta.url));
+  const home = `@restatedev/restate-server-${process.platform}-${process.arch}`;
+  const program = path.join(
+    path.dirname(require.resolve(`${home}/package.json`)),
+    "bin",
+    "restate-server",
+  );
+  const { pid, kill, exited } = await serve([program, "--no-logo", "--config-file", config], {
+    dir,
+    ready: /Restate server is ready|Partition .* started|admin/i,
+    crashSignal: "SIGKILL",
+  });
+  const urls = { ingress: `http://127.0.0.1:${ingress}`, admin: `http://127.0.0.1:${admin}` };
+  for (const url of [`${urls.admin}/health`, `${urls.ingress}/restate/health`])
+    await untilHealthy(url);
+  return {
+    where: { url: "", file: "", restate: { ...urls, port: port ?? 0, pid } },
+    remove: async () => {
+      kill("SIGKILL");
+      await exited;
+      removeDir(dir);
+    },
+  };
+}
+
+/** @param {string} url */
+async function untilHealthy(url) {
+  const deadline = Date.now() + 60_000;
+  while (Date.now() < deadline) {
+    const response = await fetch(url).catch(() => undefined);
+    if (response?.ok) return;
+    await pause(50);
+  }
+  throw new Error(`${url}: not healthy in a minute`);
+}
+
+/** @param {number} count */
+async function freePorts(count) {
+  /** @type {Set<number>} */
+  const ports = new Set();
+  while (ports.size < count) ports.add(await freePort());
+  return [...ports];
+}
