@@ -3,12 +3,13 @@ import { sqliteStore } from "../../src/sqlite.js";
 import type { Store } from "../../src/store/store.js";
 import { ManualClock } from "../../src/testing/clock.js";
 import type { Snapshot } from "./checker.js";
+import type { Posted } from "./outbox-checker.js";
 
 /** A real store, and a look past it at the rows. */
 export type Database = {
   readonly store: Store;
   readonly clock: ManualClock;
-  snapshot(): Snapshot;
+  snapshot(): Snapshot & Posted;
 };
 
 const START_MS = 1_700_000_000_000;
@@ -58,6 +59,10 @@ async function open(): Promise<NonNullable<typeof shared>> {
     "SELECT iid, run_no, number, type, created_at, consumed_by FROM pawl_event",
   );
   const runners = all<Snapshot["runners"][number]>("SELECT id, dead FROM pawl_runner");
+  const outbox = all<Posted["outbox"][number]>(
+    "SELECT id, hook, instance_id, run_no, reason FROM pawl_outbox",
+  );
+  const hooks = all<{ name: string }>("SELECT name FROM pawl_hook");
   return {
     empty: () => {
       for (const statement of clear) statement.run();
@@ -72,6 +77,8 @@ async function open(): Promise<NonNullable<typeof shared>> {
         steps: steps(),
         events: events(),
         runners: runners(),
+        outbox: outbox(),
+        hooks: hooks().map(({ name }) => name),
       }),
     },
   };

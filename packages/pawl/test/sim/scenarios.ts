@@ -41,6 +41,7 @@ export function randomPlan(seed: number): Plan {
     acts: Array.from({ length: dice.between(0, 12) }, () =>
       randomAct(dice, programs.length, healAtMs),
     ),
+    hooks: dice.chance(0.1),
   };
 }
 

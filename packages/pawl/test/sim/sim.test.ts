@@ -18,6 +18,8 @@ const sometimes = [
   "event beats timeout by one tick",
   "final commit whose reply was lost",
   "frozen",
+  "hooks told",
+  "hooks told again",
   "late result fenced",
   "outage",
   "park refused by an event",

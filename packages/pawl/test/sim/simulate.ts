@@ -3,6 +3,7 @@ import { assemble } from "../../src/assemble.js";
 import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entrypoint.js";
 import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
+import type { Hooks } from "../../src/model/hooks.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
@@ -11,6 +12,7 @@ import { Checker, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
+import { OutboxChecker, type Posted, type Told } from "./outbox-checker.js";
 import {
   execute,
   messageOf,
@@ -39,6 +41,8 @@ export type Scenario = {
   readonly client: (client: Client) => Promise<void>;
   /** Faults end here; after that everything must come to an end by itself. */
   readonly healAtMs: number;
+  /** Most processes have hooks. */
+  readonly hooks?: boolean;
 };
 
 export type Report = {
@@ -53,6 +57,7 @@ export type Report = {
 const READS: ReadonlySet<Verb> = new Set([
   "nextDueInMs",
   "unknownLanes",
+  "unknownHooks",
   "get",
   "load",
   "adopt",
@@ -62,6 +67,8 @@ const READS: ReadonlySet<Verb> = new Set([
 const LEASE_MS = 1_000;
 /** In which everyone has heard that all is over. */
 const SETTLE_MS = 10_000;
+/** The same with hooks: a delivery that got lost is made again after a minute. */
+const SETTLE_HOOKS_MS = 5 * 60_000;
 const RESUME_MS = 5_000;
 const END_MS = 10 * 60_000;
 
@@ -104,6 +111,7 @@ class Simulation implements FaultPlan {
   readonly #ledger = new Ledger();
   readonly #checker: Checker;
   readonly #witness: Witness;
+  readonly #outbox = new OutboxChecker();
   readonly #sometimes = new Map<string, number>();
   readonly #runners = new Map<Process, Runner>();
   readonly #created = new Set<string>();
@@ -126,7 +134,7 @@ class Simulation implements FaultPlan {
     this.#witness = new Witness(this.#checker, now);
   }
 
-  get #snapshot(): () => Snapshot {
+  get #snapshot(): () => Snapshot & Posted {
     return () => this.#database.snapshot();
   }
 
@@ -160,7 +168,8 @@ class Simulation implements FaultPlan {
     do {
       await world.run(untilMs, isOver);
       this.#isHealed = true;
-      await world.run(world.now + SETTLE_MS, () => this.#failure !== null || this.#isIdle());
+      const settleMs = scenario.hooks ? SETTLE_HOOKS_MS : SETTLE_MS;
+      await world.run(world.now + settleMs, () => this.#failure !== null || this.#isIdle());
       // A child that its parent did not wait for may have come last.
     } while (this.#failure === null && this.#checker.hasLiveRuns && world.now < untilMs);
     if (this.#failure !== null) throw this.#failure;
@@ -185,14 +194,18 @@ class Simulation implements FaultPlan {
       throw new Violation(`all is over, and a runner is still busy: ${busy.join("; ")}`);
     }
     this.#checker.end(end, this.#ledger);
+    const { told, again } = this.#outbox.end();
+    if (told > 0) this.count("hooks told");
+    if (again > 0) this.count("hooks told again");
     const outcomes = this.#checkOutcomes(end);
     this.#countCloseCalls(end);
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
     return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
   }
 
-  /** Nobody holds anything, and nobody waits for a turn to end. */
+  /** Nobody holds anything, nobody waits for a turn to end, and no hook has to be told anything. */
   #isIdle(): boolean {
+    if (this.#scenario.hooks && this.#snapshot().outbox.length > 0) return false;
     return [...this.#runners].every(([proc, { isBusy }]) => !isBusy && !this.#ticks.get(proc));
   }
 
@@ -250,6 +263,7 @@ class Simulation implements FaultPlan {
         workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc, isNewer) } },
         store: faultyStore(this.#database.store, proc, this),
         logger: this.#logger(proc),
+        ...(this.#hasHooks(proc) ? { hooks: this.#hooks(proc) } : {}),
       },
       {
         runtime: proc.runtime,
@@ -294,7 +308,8 @@ class Simulation implements FaultPlan {
 
   #logger(proc: Process): Logger {
     const log = (event: string, fields: Record<string, unknown> = {}): void => {
-      this.note(`${proc.name} ${event} ${JSON.stringify(fields["id"] ?? fields["error"] ?? "")}`);
+      const about = event.startsWith("hook") ? fields["error"] : (fields["id"] ?? fields["error"]);
+      this.note(`${proc.name} ${event} ${JSON.stringify(about ?? "")}`);
       this.count(event);
       if (event === "step.missing") this.#checker.diverged(String(fields["id"]));
     };
@@ -377,6 +392,33 @@ class Simulation implements FaultPlan {
         if (isNewer) await execute(addedStep, step, outside);
         return result;
       }
+    };
+  }
+
+  /** Of several processes one has none, and writes for the others. */
+  #hasHooks({ name }: Process): boolean {
+    const { hooks, processes } = this.#scenario;
+    return hooks === true && (processes === 1 || name !== "r2");
+  }
+
+  /** Hooks that take their time, fail, or never come back, until all is healed. */
+  #hooks(proc: Process): Hooks {
+    const { dice } = this.#world;
+    const tell = async (told: Told): Promise<void> => {
+      // Not by their ids: some are random.
+      this.note(`${proc.name} is told ${told.reason} ${told.instanceId}#${told.runNumber}`);
+      this.#guard(() => this.#outbox.calls(told));
+      const isFaulty = !this.#isHealed && this.#world.elapsedMs < this.#scenario.healAtMs;
+      if (isFaulty && dice.chance(0.03)) await new Promise(() => {});
+      await proc.runtime.scheduler.sleep(dice.upTo(200));
+      if (isFaulty && dice.chance(0.2)) throw new Error("not now");
+      this.#outbox.done(told.id);
+    };
+    return {
+      onWorkflowEnqueued: ({ id, instanceId, runNumber, reason }) =>
+        tell({ id, instanceId, runNumber, reason }),
+      onInstanceFinished: ({ id, instanceId, runNumber, status }) =>
+        tell({ id, instanceId, runNumber, reason: status }),
     };
   }
 
@@ -486,7 +528,12 @@ class Simulation implements FaultPlan {
       ? store.pause(target)
       : store.restart(target, `op${++this.#tokens}`));
     this.note(`someone has a ${verb} for ${id}: ${kind}`);
-    this.#guard(() => this.#checker.state(this.#snapshot()));
+    this.#guard(() => this.#checkState(this.#snapshot()));
+  }
+
+  #checkState(snapshot: Snapshot & Posted): void {
+    this.#checker.state(snapshot);
+    this.#outbox.state(snapshot);
   }
 
   isOut(): boolean {
@@ -498,7 +545,9 @@ class Simulation implements FaultPlan {
 
   applied({ process: proc, verb, args, answer, fault }: Applied): void {
     if (verb === "commit") this.#noteParts(proc, args[0] as Part[], answer as PartAnswer[], fault);
-    else if (verb !== "nextDueInMs" && verb !== "unknownLanes")
+    else if (verb === "claimHooks")
+      this.note(`${proc.name} claimHooks ${(answer as unknown[]).length}`);
+    else if (!["nextDueInMs", "unknownLanes", "unknownHooks"].includes(verb))
       this.note(`${proc.name} ${verb} ${brief(answer)}`);
     if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
     if (verb === "adopt") {
@@ -513,7 +562,7 @@ class Simulation implements FaultPlan {
     if (READS.has(verb)) return;
     const snapshot = this.#snapshot();
     for (const iid of this.#checker.pausedForTheDead(snapshot)) this.#witness.tookOver(iid);
-    this.#guard(() => this.#checker.state(snapshot));
+    this.#guard(() => this.#checkState(snapshot));
   }
 
   #noteClaimed(claimed: readonly Claimed[], fault: Fault | "adopted" | null): void {
