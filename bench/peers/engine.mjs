@@ -20,6 +20,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {(works: readonly Work[], inFlight: number) => Promise<void>} runAll starts them, and ends when the last is complete
  * @property {(id: string) => Promise<void>} waiting resolves when the run waits for its event
  * @property {(id: string) => Promise<void>} send the event
+ * @property {(how: { connections: number, perCommit: number, ms: number }) => Promise<number>} [insertRows] what is below any engine; answers how many
  * @property {() => Promise<void>} close
  *
  * Where a process works, and what its steps do.
@@ -38,7 +39,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {boolean} [needsNode22]
  * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
  * @property {number} [maxSteps] of one workflow
- * @property {readonly string[]} [workloads] all, if it does not say
+ * @property {readonly string[]} [workloads] all that every engine does, if it does not say
  * @property {(place: Place, inFlight: number) => Promise<Engine>} open
  */
 

@@ -13,7 +13,7 @@ import { contestants, engines, PEERS } from "./engines/index.mjs";
 import { installPeers, node22, versionOf } from "./install.mjs";
 import { makePlace } from "./places.mjs";
 import { report } from "./report.mjs";
-import { workloads } from "./workloads.mjs";
+import { isDoneBy, workloads } from "./workloads.mjs";
 
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
 const WORKER = fileURLToPath(new URL("worker.mjs", import.meta.url));
@@ -56,26 +56,21 @@ export async function benchPeers(args) {
   const url = servers.urls.postgres ?? "";
   try {
     const machine = await describe(list, url);
-    const total = size.rounds * names.length * list.length;
+    const jobs = names.flatMap((workload) =>
+      list
+        .filter((name) => isDoneBy(workload, engines[name]))
+        .map((engine) => ({ engine, workload })),
+    );
+    const total = size.rounds * jobs.length;
     for (let round = 1; round <= size.rounds; round++) {
-      for (const workload of names) {
-        // Each begins as often as it comes later: what one leaves behind hits all alike.
-        const shift = (round - 1) % list.length;
-        for (const engine of [...list.slice(shift), ...list.slice(0, shift)]) {
-          console.error(
-            `${samples.length + 1} of ${total}: round ${round}, ${workload}, ${engine}`,
-          );
-          const load = loadavg()[0] ?? 0;
-          const outcome = await measure(
-            { engine, workload, share: size.share },
-            url,
-            newerNode,
-          ).catch((/** @type {Error} */ error) => ({
-            failure: error.message.split("\n").slice(0, 3).join(" "),
-          }));
-          if ("failure" in outcome) console.error(`  failed: ${outcome.failure}`);
-          samples.push({ round, engine, workload, load, ...outcome });
-        }
+      // Each begins as often as it comes later: what one leaves behind hits all alike.
+      for (const { engine, workload } of round % 2 === 1 ? jobs : jobs.toReversed()) {
+        console.error(`${samples.length + 1} of ${total}: round ${round}, ${workload}, ${engine}`);
+        const load = loadavg()[0] ?? 0;
+        const work = { engine, workload, share: size.share };
+        const outcome = await measure(work, url, newerNode).catch(failed);
+        if ("failure" in outcome) console.error(`  failed: ${outcome.failure}`);
+        samples.push({ round, engine, workload, load, ...outcome });
       }
       // After every round: a run that is cut short leaves what it has.
       write(samples, machine, { ...size, rounds: round });
@@ -86,6 +81,9 @@ export async function benchPeers(args) {
   }
   if (samples.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 }
+
+/** @param {Error} error */
+const failed = ({ message }) => ({ failure: message.split("\n").slice(0, 3).join(" ") });
 
 /**
  * @param {{ engine: string, workload: string, share: number }} work

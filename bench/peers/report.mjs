@@ -102,7 +102,7 @@ const COSTS = [
  */
 function cell(samples, key) {
   const values = samples.flatMap(({ figures }) => figures?.[key] ?? []);
-  if (values.length === 0) return samples.length > 0 ? "failed" : "-";
+  if (values.length === 0) return samples.some(({ failure }) => failure) ? "failed" : "-";
   return key === "samples" ? String(values.reduce((a, b) => a + b)) : spread(figure(values));
 }
 

@@ -18,6 +18,7 @@ import { performance } from "node:perf_hooks";
  * @property {string} title
  * @property {readonly ((bench: Bench) => Promise<Figures>)[]} processes one after another, on the same database
  * @property {Record<string, string>} figures what each is, as the report says it
+ * @property {boolean} [isOfNoEngine]
  * @property {"workflow" | "step"} [unit] that costs are divided by
  */
 
@@ -106,7 +107,43 @@ export const workloads = {
       },
     ],
   },
+  limits: {
+    title: "inserts of step rows with no engine around them",
+    isOfNoEngine: true,
+    figures: {
+      single: "commits/s, one row each",
+      single10: "the same on 10 connections",
+      batched: "rows/s, 200 a commit",
+    },
+    processes: [
+      async (bench) => {
+        const perSecond = async (
+          /** @type {number} */ connections,
+          /** @type {number} */ perCommit,
+        ) => {
+          const ms = Math.max(100, 2_000 * bench.share);
+          const rows = await bench.engine.insertRows?.({ connections, perCommit, ms });
+          return ((rows ?? Number.NaN) * 1000) / ms;
+        };
+        await perSecond(1, 20);
+        return {
+          single: await perSecond(1, 1),
+          // SQLite has one writer at a time.
+          ...(bench.place.url === "" ? {} : { single10: await perSecond(10, 1) }),
+          batched: await perSecond(1, 200),
+        };
+      },
+    ],
+  },
 };
+
+/**
+ * @param {string} name
+ * @param {import("./engine.mjs").Adapter | undefined} adapter
+ */
+export function isDoneBy(name, adapter) {
+  return adapter?.workloads?.includes(name) ?? !workloads[name]?.isOfNoEngine;
+}
 
 /** @param {Bench} bench */
 const historyOf = (bench) => Math.min(sized(bench, 1_000), bench.maxSteps);

@@ -1,5 +1,6 @@
 // @ts-check
 import { dbos } from "./dbos.mjs";
+import * as ideal from "./ideal.mjs";
 import * as openworkflow from "./openworkflow.mjs";
 import * as pawl from "./pawl.mjs";
 import { restate } from "./restate.mjs";
@@ -12,12 +13,14 @@ export const engines = {
   "openworkflow-postgres": openworkflow.onPostgres,
   "openworkflow-sqlite": openworkflow.onSqlite,
   restate,
+  "ideal-postgres": ideal.onPostgres,
+  "ideal-sqlite": ideal.onSqlite,
 };
 
 export const PEERS = ["dbos", "openworkflow", "restate"];
 
 /**
- * Pawl on these stores, and the peers that share one of them. Restate has its own.
+ * Pawl on these stores, the peers that share one of them, and no engine at all. Restate has its own.
  * @param {readonly string[]} stores
  * @param {readonly string[]} peers
  */
@@ -25,7 +28,7 @@ export function contestants(stores, peers) {
   return Object.keys(engines).filter((name) => {
     const { store } = engines[name] ?? {};
     const [project = ""] = name.split("-");
-    const isAsked = project === "pawl" || peers.includes(project);
+    const isAsked = ["pawl", "ideal", ...peers].includes(project);
     return isAsked && (store === "restate" || stores.includes(store ?? ""));
   });
 }
