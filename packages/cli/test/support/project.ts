@@ -11,7 +11,7 @@ import { until } from "../../../pawl/test/support/until.js";
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
-export const bin = path.join(root, "packages/cli/dist/bin.js");
+export const bin = path.join(root, "packages/cli/bin/pawl.js");
 
 /** An order with a retry, an approval wait and values that JSON cannot hold. */
 export const orderCode = `

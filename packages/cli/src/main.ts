@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { CommanderError } from "commander";
 import { exitCode } from "./failure.js";
 import { program } from "./program.js";
