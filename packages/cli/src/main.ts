@@ -1,11 +1,16 @@
 import { CommanderError } from "commander";
 import { exitCode } from "./failure.js";
 import { program } from "./program.js";
+import { withoutExperimentalWarnings } from "./terminal/warnings.js";
+
+withoutExperimentalWarnings();
 
 // A reader that has seen enough, as in `pawl list | head`, is no error.
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === "EPIPE" ? exitCode.ok : exitCode.failed);
+  stream.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") process.exit(exitCode.ok);
+    if (stream === process.stdout) process.stderr.write(`error cannot write: ${message}\n`);
+    process.exit(exitCode.failed);
   });
 }
 

@@ -5,7 +5,7 @@ export function nearest(given: string, words: readonly string[]): string | undef
     .map((word) => ({ word, distance: distance(wanted, word.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   const best = ranked[0];
-  if (best === undefined) return undefined;
+  if (best === undefined || wanted === "") return undefined;
   const isLike =
     best.distance <= Math.max(1, Math.floor(wanted.length / 3)) ||
     best.word.toLowerCase().startsWith(wanted);

@@ -20,8 +20,7 @@ export type CommonOptions = {
 export class Session implements InputSource {
   readonly command: string;
   readonly terminal: Terminal;
-  /** Where the command was called, whatever the config did. */
-  readonly cwd = process.cwd();
+  readonly #cwd = currentFolder();
   readonly stdin = process.stdin;
   readonly #options: CommonOptions;
   #target: Target | null = null;
@@ -31,6 +30,12 @@ export class Session implements InputSource {
     this.command = command;
     this.#options = options;
     this.terminal = new Terminal({ json: options.json ?? false });
+  }
+
+  /** Where the command was called, whatever the config did. */
+  get cwd(): string {
+    if (this.#cwd !== null) return this.#cwd;
+    throw new Failure("usage", "NO_FOLDER", "the folder you are in does not exist any more");
   }
 
   /** Where the API is, unless a config was named. */
@@ -114,5 +119,13 @@ export class Session implements InputSource {
         void this.#end(code);
       });
     }
+  }
+}
+
+function currentFolder(): string | null {
+  try {
+    return process.cwd();
+  } catch {
+    return null;
   }
 }

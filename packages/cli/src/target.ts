@@ -60,18 +60,28 @@ export function inProcess({ pawl, close }: PawlConfig): Target {
 }
 
 export function overHttp(url: string, token: string | undefined): Target {
-  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) {
-    throw new Failure(
-      "usage",
-      "INVALID_URL",
-      `--url must begin with http:// or https://, got ${url}`,
-    );
+  checkUrl(url);
+  // What may stand in a header; the token itself is shown nowhere.
+  if (token !== undefined && !/^[\u0021-\u007E]+$/.test(token)) {
+    throw new Failure("usage", "INVALID_TOKEN", "the token may only have visible ASCII characters");
   }
   const client = createClient({
     baseUrl: url,
     ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),
   });
   return { ...client, close: async () => {} };
+}
+
+function checkUrl(url: string): void {
+  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) {
+    const message = `--url must begin with http:// or https://, got ${url}`;
+    throw new Failure("usage", "INVALID_URL", message);
+  }
+  const { username, password } = new URL(url);
+  if (username === "" && password === "") return;
+  throw new Failure("usage", "INVALID_URL", "--url must not have a user name or password", {
+    hint: "give a token instead: --token, or the variable PAWL_TOKEN",
+  });
 }
 
 export type Found = { readonly name: string; readonly workflow: TargetWorkflow };

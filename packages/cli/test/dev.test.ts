@@ -2,24 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { inScope, type Scope } from "../../pawl/test/support/scope.js";
 import { until } from "../../pawl/test/support/until.js";
-import { orderCode, Project } from "./support/project.js";
-
-const slow = `
-import { appendFileSync } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
-import { defineWorkflow } from "pawl";
-
-export const failing = defineWorkflow({
-  name: "slow",
-  run: (_event, step) =>
-    step.do("work", async ({ attempt }) => {
-      appendFileSync("ledger", "begin " + attempt + "\\n");
-      await pause(1_500);
-      appendFileSync("ledger", "end\\n");
-    }),
-});
-export const echo = defineWorkflow({ name: "echo", run: async (event) => event.payload });
-`;
+import { orderCode, Project, slowCode } from "./support/project.js";
 
 function order(project: Project, url: string, id: string) {
   return project.run(["start", "order", "--id", id, "--params", '{"amount":42}', "--url", url]);
@@ -87,7 +70,7 @@ test("dev lets running steps end before it restarts or ends, at no attempt", () 
 
 test("a second signal ends dev at once; a worker whose parent is killed ends too", () =>
   inScope(async (scope) => {
-    const { project, begun } = await slowProject(scope, "60_000");
+    const { project, begun } = await slowProject(scope, 60_000);
     const dev = await project.dev();
     const url = await dev.url();
     await project.run(["start", "slow", "--url", url]);
@@ -152,8 +135,8 @@ test("dev says what keeps it from listening", () =>
     expect(second.stderr).toContain("something else listens there");
   }));
 
-async function slowProject(scope: Scope, ms = "1_500") {
-  const project = await Project.make(scope, { "src/other.ts": slow.replace("1_500", ms) });
+async function slowProject(scope: Scope, ms = 1_500) {
+  const project = await Project.make(scope, { "src/other.ts": slowCode(ms) });
   const ledger = async (): Promise<string[]> => {
     const text = await readFile(`${project.folder}/ledger`, "utf8").catch(() => "");
     return text.trim().split("\n");

@@ -1,9 +1,11 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inScope, Scope } from "../../pawl/test/support/scope.js";
-import { Project } from "./support/project.js";
+import { until } from "../../pawl/test/support/until.js";
+import { Project, slowCode } from "./support/project.js";
 
 const scope = new Scope();
 let project: Project;
@@ -48,10 +50,17 @@ describe("the command line", () => {
     expect(await refused(["list", "--status", "done"])).toContain("Allowed choices are queued");
     expect(await refused(["list", "--cursor", "x"])).toContain("--cursor needs a workflow");
     expect(await refused(["list", "order", "--cursor", "x"])).toContain("INVALID_CURSOR");
+    expect(await refused(["start", "order", "--id", "soon", "--wait", "soon"])).toContain("--wait");
+    expect((await project.run(["show", "order", "soon"])).code).toBe(3);
     expect(await refused(["show", "order", "x", "more"])).toContain("too many arguments");
     expect(JSON.parse(await refused(["lst", "--json"]))).toEqual({
       error: { code: "INVALID_USAGE", message: "unknown command 'lst'\n(Did you mean list?)" },
     });
+    const token = ["list", "--url", "http://127.0.0.1:9", "--token", "a\nsecret"];
+    expect(await refused(token)).toMatch(/INVALID_TOKEN(?!.*secret)/s);
+    const withPassword = await refused(["list", "--url", "http://me:secret@127.0.0.1:9"]);
+    expect(withPassword).toMatch(/^error --url must not have a user name or password/);
+    expect(withPassword).not.toContain("secret");
     expect(await refused(["replay"])).toContain("replay takes a workflow, or --file");
     expect(await refused(["replay", "order", "--save", "x"])).toContain("of one instance");
   });
@@ -181,6 +190,35 @@ describe("the process", () => {
     const [code] = (await once(child, "exit")) as [number | null];
     expect([code, child.stderrText()]).toEqual([0, ""]);
   });
+
+  test("a disk that is full is", async () => {
+    const { code, output } = await project.shell(`pawl list --all --json > /dev/full`);
+    expect(code).toBe(1);
+    expect(output).toContain("cannot write: ");
+  });
+
+  test("a folder that is gone is told", async () => {
+    const { code, output } = await project.shell(
+      "mkdir gone && cd gone && rmdir ../gone && pawl list",
+    );
+    expect(code).toBe(2);
+    expect(output).toContain("does not exist any more");
+  });
+
+  test("Ctrl-C lets running steps end, and gives the run back", () =>
+    inScope(async (own) => {
+      const at = await Project.make(own, { "src/other.ts": slowCode(1_000) });
+      await at.run(["migrate"]);
+      await at.run(["start", "slow", "--id", "s"]);
+      const ticking = at.start(["tick"]);
+      await until(() => existsSync(path.join(at.folder, "ledger")), "begun");
+      ticking.kill("SIGINT");
+      const [code] = (await once(ticking, "exit")) as [number | null];
+      expect(code).toBe(130);
+      expect(await readFile(path.join(at.folder, "ledger"), "utf8")).toBe("begin 1\nend\n");
+      expect(await at.json(["tick"])).toMatchObject({ nextWakeInMs: null });
+      expect(await at.json(["show", "slow", "s"])).toMatchObject({ status: "complete" });
+    }));
 
   test("writes no colours where no terminal is", async () => {
     const { stdout, stderr } = await project.run(["list"]);

@@ -87,7 +87,7 @@ export {
   type WorkflowErrorCode,
 } from "./model/errors.js";
 export type { InstanceStatusName } from "./model/status.js";
-export type { WorkflowDuration } from "./model/duration.js";
+export { parseDurationMs, type DurationBounds, type WorkflowDuration } from "./model/duration.js";
 export { defaultLimits, type Limits } from "./model/limits.js";
 export type { Logger } from "./model/logger.js";
 export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js";

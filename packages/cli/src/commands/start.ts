@@ -1,4 +1,4 @@
-import type { InstanceStatus, WorkflowDuration } from "pawl";
+import { parseDurationMs, type InstanceStatus } from "pawl";
 import { exitCode, Failure } from "../failure.js";
 import { readValue } from "../input.js";
 import type { Session } from "../session.js";
@@ -19,6 +19,8 @@ export async function start(
   options: StartOptions,
 ): Promise<number> {
   const { terminal } = session;
+  // Before anything is started.
+  const waitMs = typeof options.wait === "string" ? milliseconds(options.wait) : undefined;
   const params = await readValue("--params", options.params, session);
   const { name, workflow } = await findWorkflow(await session.target(), given);
   const instance = await workflow.create({
@@ -33,7 +35,7 @@ export async function start(
     return exitCode.ok;
   }
   terminal.note(`started ${name} ${id}, waiting for its end`);
-  const status = await ended(instance, options.wait);
+  const status = await ended(instance, waitMs);
   if (terminal.json) await terminal.answer({ workflow: name, id, ...status });
   else
     await terminal.line(
@@ -43,23 +45,30 @@ export async function start(
 }
 
 /** However it ends; only a wait that was too short throws. */
-async function ended(instance: TargetInstance, wait: string | true): Promise<InstanceStatus> {
+async function ended(
+  instance: TargetInstance,
+  waitMs: number | undefined,
+): Promise<InstanceStatus> {
   try {
-    await instance.result(wait === true ? {} : { timeout: wait as WorkflowDuration });
+    await instance.result({ timeout: waitMs });
   } catch (error) {
     const status = await instance.status();
     if (["errored", "terminated"].includes(status.status)) return status;
-    throw isTimeout(error) ? tooShort(instance.id, String(wait), error) : error;
+    throw isTimeout(error) ? tooShort(instance.id, error) : error;
   }
   return instance.status();
+}
+
+function milliseconds(wait: string): number {
+  return parseDurationMs(wait, { field: "--wait" });
 }
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === "ResultTimeoutError";
 }
 
-function tooShort(id: string, wait: string, cause: unknown): Failure {
-  return new Failure("failed", "RESULT_TIMEOUT", `instance "${id}" did not end within ${wait}`, {
+function tooShort(id: string, cause: unknown): Failure {
+  return new Failure("failed", "RESULT_TIMEOUT", `instance "${id}" did not end in time`, {
     hint: "it goes on by itself, if a runner is at work (pawl dev, startRunner): pawl show tells how far it is",
     cause,
   });

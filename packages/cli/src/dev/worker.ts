@@ -8,6 +8,7 @@ import { logLine } from "../terminal/log.js";
 import { shellWord } from "../terminal/shell.js";
 import { Terminal } from "../terminal/terminal.js";
 import { counted } from "../terminal/text.js";
+import { withoutExperimentalWarnings } from "../terminal/warnings.js";
 import { LiveLog } from "./live-log.js";
 import type { WorkerMessage, WorkerOptions } from "./worker-process.js";
 
@@ -23,6 +24,7 @@ const stopped = new Promise<void>((resolve) => {
   process.once("SIGTERM", () => resolve());
 });
 
+withoutExperimentalWarnings();
 const options = JSON.parse(process.argv[2] ?? "{}") as WorkerOptions;
 const terminal = new Terminal({ json: options.json });
 let config: PawlConfig | null = null;

@@ -56,6 +56,9 @@ export function waitText({ reason, eventType, until }: HistoryWait): string {
     eventType === undefined
       ? (reasons[reason] ?? reason)
       : `an event of type "${visible(eventType)}"`;
-  const end = until === null ? "" : `, until ${until.toISOString()} (${ago(until)})`;
-  return `waits for ${what}${end}`;
+  if (until === null) return `waits for ${what}`;
+  const isPast = until.getTime() <= Date.now();
+  return isPast
+    ? `waits for ${what}, due ${ago(until)}`
+    : `waits for ${what}, until ${until.toISOString()} (${ago(until)})`;
 }

@@ -11,7 +11,8 @@ import { until } from "../../../pawl/test/support/until.js";
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
-export const bin = path.join(root, "packages/cli/bin/pawl.js");
+const environment = { ...process.env, NODE_OPTIONS: "", PAWL_URL: "", PAWL_TOKEN: "" };
+const bin = path.join(root, "packages/cli/bin/pawl.js");
 
 /** An order with a retry, an approval wait and values that JSON cannot hold. */
 export const orderCode = `
@@ -49,6 +50,26 @@ export const failing = defineWorkflow({
 
 export const echo = defineWorkflow({ name: "echo", run: async (event) => event.payload });
 `;
+
+/** A step that takes its time, and keeps a ledger. */
+export function slowCode(ms: number): string {
+  return `
+import { appendFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { defineWorkflow } from "pawl";
+
+export const failing = defineWorkflow({
+  name: "slow",
+  run: (_event, step) =>
+    step.do("work", async ({ attempt }) => {
+      appendFileSync("ledger", "begin " + attempt + "\\n");
+      await pause(${ms});
+      appendFileSync("ledger", "end\\n");
+    }),
+});
+export const echo = defineWorkflow({ name: "echo", run: async (event) => event.payload });
+`;
+}
 
 export const sqliteConfig = configFor({
   imports: `
@@ -136,6 +157,21 @@ export class Project {
     return { code, stdout: child.stdoutText(), stderr: child.stderrText() };
   }
 
+  /** A line for a shell, which finds `pawl`. */
+  async shell(line: string): Promise<{ readonly code: number | null; readonly output: string }> {
+    const child = spawn("sh", ["-c", `pawl() { "$NODE" "$BIN" "$@"; }\n${line}`], {
+      cwd: this.folder,
+      env: { ...environment, NODE: process.execPath, BIN: bin },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+    }
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, output };
+  }
+
   /** Succeeds, and answers in JSON. */
   async json<T>(args: readonly string[], options: RunOptions = {}): Promise<T> {
     const { code, stdout, stderr } = await this.run([...args, "--json"], options);
@@ -164,7 +200,7 @@ export class Project {
   #spawn(args: readonly string[], { env = {}, cwd = this.folder }: RunOptions): Running {
     const child = spawn(process.execPath, [bin, ...args], {
       cwd,
-      env: { ...process.env, NODE_OPTIONS: "", PAWL_URL: "", PAWL_TOKEN: "", ...env },
+      env: { ...environment, ...env },
     });
     const texts = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {
