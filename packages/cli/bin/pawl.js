@@ -1,3 +1,3 @@
 #!/usr/bin/env node
 // A file of its own: it is there, and may be executed, before anything is built.
-import "../dist/main.js";
+await import("../dist/main.js");

@@ -1,15 +1,14 @@
-/** The word that is most like `given`, if one is like it at all. */
+/** The word that begins like `given`, or is most like it, if one is at all. */
 export function nearest(given: string, words: readonly string[]): string | undefined {
   const wanted = given.toLowerCase();
-  const ranked = words
+  if (wanted === "") return undefined;
+  const begun = words.find((word) => word.toLowerCase().startsWith(wanted));
+  if (begun !== undefined) return begun;
+  const [best] = words
     .map((word) => ({ word, distance: distance(wanted, word.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
-  const best = ranked[0];
-  if (best === undefined || wanted === "") return undefined;
-  const isLike =
-    best.distance <= Math.max(1, Math.floor(wanted.length / 3)) ||
-    best.word.toLowerCase().startsWith(wanted);
-  return isLike ? best.word : undefined;
+  const mostSlips = Math.max(1, Math.floor(wanted.length / 3));
+  return best !== undefined && best.distance <= mostSlips ? best.word : undefined;
 }
 
 /** Levenshtein's, of the first characters: what is longer is not a slip of the finger. */

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import { nearest } from "../nearest.js";
+import { wire } from "./json.js";
+import { shellWord } from "./shell.js";
+import { table } from "./table.js";
+import { ago, counted, cut, duration, visible } from "./text.js";
+
+test("durations have the largest unit that fits", () => {
+  const shown = [0, 999, 1_000, 1_250, 59_999, 90_000, 3_600_000, 86_400_000 * 40].map(duration);
+  expect(shown).toEqual(["0 ms", "999 ms", "1 s", "1.3 s", "59 s", "1.5 min", "1 h", "40 d"]);
+  expect(ago(new Date(1_000), 3_000)).toBe("2 s ago");
+  expect(ago(new Date(3_000), 1_000)).toBe("in 2 s");
+  expect([counted(1, "run"), counted(1_200, "run")]).toEqual(["1 run", "1,200 runs"]);
+});
+
+test("nothing invisible gets to a terminal", () => {
+  expect(visible("a\u001B[31m\n\u202Eb\u2028")).toBe(String.raw`a\u{1b}[31m\n\u{202e}b\u{2028}`);
+  expect(cut("🙂🙂🙂", 2)).toBe("🙂…");
+  expect(cut("abc", 3)).toBe("abc");
+});
+
+test("tables are as wide as what they hold; the last column ends with the terminal", () => {
+  const rows = [
+    ["ID", "X"],
+    ["\u001B[31mlong\u001B[39m", "y".repeat(40)],
+  ];
+  expect(table(rows, undefined)[0]).toBe("ID    X");
+  expect(table(rows, 20)[1]).toBe(`\u001B[31mlong\u001B[39m  ${"y".repeat(13)}…`);
+});
+
+test("slips are near, other words are not", () => {
+  const words = ["order", "receipt"];
+  expect(["ordr", "ORDER", "rec", "xyz", ""].map((word) => nearest(word, words))).toEqual([
+    "order",
+    "order",
+    "receipt",
+    undefined,
+    undefined,
+  ]);
+});
+
+test("words for a shell are quoted where they must be", () => {
+  expect(["order-1", "fails always", "it's"].map(shellWord)).toEqual([
+    "order-1",
+    "'fails always'",
+    String.raw`'it'\''s'`,
+  ]);
+});
+
+test("times are ISO, users' values are tagged, and only theirs", () => {
+  const at = new Date(0);
+  expect(wire({ at, output: { output: at }, entries: [{ result: 1n }] })).toEqual({
+    at: at.toISOString(),
+    output: { output: { $pawl: "Date", value: at.toISOString() } },
+    entries: [{ result: { $pawl: "bigint", value: "1" } }],
+  });
+});
