@@ -64,6 +64,7 @@ export function createWorkflows<const R extends Registry, Tx>(
     close: async () => {
       http.close();
       await runner.stop(DRAIN_MS);
+      deliverer.close();
       await store.close();
     },
   };

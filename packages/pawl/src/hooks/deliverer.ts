@@ -6,7 +6,7 @@ import type { HookRow, HookSettlement, Store } from "../store/store.js";
 import { Delivery, type DeliveryOutcome } from "./delivery.js";
 import { namesOf } from "./handlers.js";
 
-/** Deliveries that a process has under way at a time. */
+/** Deliveries to one hook that a process has under way at a time: one that hangs leaves the others alone. */
 const CONCURRENCY = 20;
 const TIMEOUT_MS = 30_000;
 /** After this a delivery that was not settled is made again: longer than the timeout and the store's own retries. */
@@ -35,8 +35,8 @@ export class Deliverer {
 
   #registration: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
-  /** There may be rows that the last look did not take. */
-  #hasMore = false;
+  /** For these there may be rows that the last look did not take. */
+  readonly #mayHaveMore = new Set<HookName>();
   readonly #running = new Set<Delivery>();
   readonly #ended: HookSettlement[] = [];
   #settling: Promise<void> | null = null;
@@ -69,7 +69,7 @@ export class Deliverer {
 
   /** Those whose next delivery is worth waking up for. */
   get awaited(): readonly HookName[] {
-    return this.#running.size < CONCURRENCY && !this.#isStopping ? this.names : [];
+    return this.#isStopping ? [] : this.names.filter((name) => this.#roomFor(name) > 0);
   }
 
   /** A row for this hook may have been written. */
@@ -79,12 +79,19 @@ export class Deliverer {
 
   /** Takes due rows, as far as there is room. Resolves when they are on their way. */
   look(): Promise<void> {
+    for (const name of this.names) this.#mayHaveMore.add(name);
+    return this.#lookOn();
+  }
+
+  #lookOn(): Promise<void> {
     if (this.names.length === 0 || this.#isStopping || this.#isClosed) return done;
-    this.#hasMore = true;
-    this.#looking ??= this.#lookWhileThereIsRoom().finally(() => {
-      this.#looking = null;
-    });
+    this.#looking ??= this.#lookWhileThereIsRoom();
     return this.#looking;
+  }
+
+  #roomFor(name: HookName): number {
+    const running = Array.from(this.#running).filter(({ row }) => row.hook === name);
+    return CONCURRENCY - running.length;
   }
 
   /** Resolves when no look is under way. */
@@ -93,27 +100,35 @@ export class Deliverer {
   }
 
   async #lookWhileThereIsRoom(): Promise<void> {
-    while (this.#hasMore && !this.#isStopping && !this.#isClosed) {
-      const limit = CONCURRENCY - this.#running.size;
-      if (limit === 0) return; // the next that ends looks again
-      this.#hasMore = false;
-      try {
-        await this.registered();
-        const rows = await this.#store.claimHooks({
-          hooks: this.names,
-          limit,
-          leaseMs: DELIVERY_LEASE_MS,
-          maxAttempts: MAX_ATTEMPTS,
-        });
-        if (this.#isClosed) return;
-        if (rows.length === limit) this.#hasMore = true;
-        for (const row of rows) this.#begin(row);
-      } catch (error) {
-        if (this.#isClosed) return;
-        this.#logger.warn("hooks.failed", { error: String(error) });
-        this.#lookIn(LOOK_AGAIN_MS);
+    try {
+      await this.registered();
+      for (;;) {
+        // Without room, the next delivery that ends looks on.
+        const hook = this.names.find((name) => this.#mayHaveMore.has(name) && this.#roomFor(name));
+        if (hook === undefined || this.#isStopping || this.#isClosed) return;
+        this.#mayHaveMore.delete(hook);
+        await this.#take(hook, this.#roomFor(hook));
       }
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#logger.warn("hooks.failed", { error: String(error) });
+      this.#lookIn(LOOK_AGAIN_MS);
+    } finally {
+      // Here, so that no hint falls between the last look and the end.
+      this.#looking = null;
     }
+  }
+
+  async #take(hook: HookName, limit: number): Promise<void> {
+    const rows = await this.#store.claimHooks({
+      hooks: [hook],
+      limit,
+      leaseMs: DELIVERY_LEASE_MS,
+      maxAttempts: MAX_ATTEMPTS,
+    });
+    if (this.#isClosed) return;
+    if (rows.length === limit) this.#mayHaveMore.add(hook);
+    for (const row of rows) this.#begin(row);
   }
 
   #begin(row: HookRow): void {
@@ -122,17 +137,16 @@ export class Deliverer {
     void delivery.outcome.then((outcome) => {
       this.#running.delete(delivery);
       if (outcome !== null) this.#settle(row, outcome);
-      if (this.#hasMore) void this.look();
+      if (this.#mayHaveMore.has(row.hook)) void this.#lookOn();
     });
   }
 
   #settle(row: HookRow, outcome: DeliveryOutcome): void {
+    if (this.#isClosed) return;
     const { id, claimNumber } = row;
     const failure = outcome.kind === "done" ? null : this.#failure(row, outcome.error);
     this.#ended.push({ id, claimNumber, failure });
-    this.#settling ??= this.#settleAll().finally(() => {
-      this.#settling = null;
-    });
+    this.#settling ??= this.#settleAll();
   }
 
   #failure({ id, hook, attempts }: HookRow, thrown: unknown): HookSettlement["failure"] {
@@ -149,7 +163,7 @@ export class Deliverer {
 
   /** While some are being settled, others collect: one write for all of them. */
   async #settleAll(): Promise<void> {
-    while (this.#ended.length > 0 && !this.#isClosed) {
+    do {
       const settlements = this.#ended.splice(0);
       try {
         await this.#store.settleHooks(settlements);
@@ -161,7 +175,8 @@ export class Deliverer {
         this.#logger.warn("hooks.failed", { error: String(error) });
         this.#lookIn(DELIVERY_LEASE_MS);
       }
-    }
+    } while (this.#ended.length > 0 && !this.#isClosed);
+    this.#settling = null;
   }
 
   /** Where no runner ticks, nobody else would try again. */
@@ -201,8 +216,8 @@ export class Deliverer {
     this.#isStopping = false;
   }
 
-  /** As if the process had died here and now: for tests. */
-  crash(): void {
+  /** For good: what is still under way is abandoned, as if the process had died. */
+  close(): void {
     this.#isClosed = true;
     this.#cancelAlarms();
     for (const delivery of this.#running) delivery.abandon();

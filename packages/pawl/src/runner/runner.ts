@@ -212,7 +212,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#isClosed = true;
     this.#claims.close();
     this.#committer.close();
-    this.#hooks.crash();
+    this.#hooks.close();
     this.#lease.abandon();
     for (const run of this.#places.runs) this.#forget(run, "crashed");
     this.#live.clear();
