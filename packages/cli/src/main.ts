@@ -14,6 +14,14 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+// A config may await what never comes: Node has nothing left to do then, and would end without a word.
+let isOver = false;
+process.once("beforeExit", () => {
+  if (isOver) return;
+  process.stderr.write("error the config never finished loading\n");
+  process.exit(exitCode.usage);
+});
+
 const pawl = program();
 const isJson = process.argv.includes("--json");
 for (const each of [pawl, ...pawl.commands]) {
@@ -31,3 +39,4 @@ try {
   }
   process.exitCode = error.exitCode === 0 ? exitCode.ok : exitCode.usage;
 }
+isOver = true;

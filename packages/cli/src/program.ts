@@ -176,6 +176,8 @@ export function program(): Command {
 
   for (const each of pawl.commands) addCommonOptions(each, !onConfigOnly.has(each.name()));
   tab(pawl, { completionCommandName: "completion" });
+  const completion = pawl.commands.find((each) => each.name() === "completion");
+  completion?.description("print what completes commands and options in your shell");
   return pawl;
 }
 

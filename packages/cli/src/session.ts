@@ -68,6 +68,7 @@ export class Session implements InputSource {
         },
       );
     }
+    this.terminal.keepForAnswer();
     const config = await loadConfig(this.configFile, { command: this.command, logger });
     this.#target = inProcess(config);
     return config;

@@ -166,11 +166,18 @@ describe("configs", () => {
     }),
   );
 
+  test("what they print does not come between an answer for machines", () =>
+    made({ "pawl.config.ts": `${head}console.log("hi");export default ${engine};` }, async (at) => {
+      await at.run(["migrate"]);
+      expect(await at.json(["tick"])).toEqual({ processed: 0, nextWakeInMs: null });
+    }));
+
   test.each([
     ["nothing", "export const x = 1;", "must be what createWorkflows gives"],
     ["something else", "export default 42;", "must be what createWorkflows gives"],
     ["an error", "throw new Error('no luck');", "pawl.config.ts failed: no luck"],
     ["nonsense", "export default {", "pawl.config.ts failed"],
+    ["what never comes", "export default new Promise(() => {});", "never finished loading"],
     ["a missing import", 'import "./nowhere.js";', "nowhere.js"],
     ["a rejection", "export default Promise.reject(new Error('late'));", "failed: late"],
   ])("that export %s", (_, code, message) =>

@@ -61,13 +61,15 @@ export class FileChanges {
   }
 }
 
+/** Asked twice about each: first by its name alone. */
 function isIgnored(file: string, isFile: boolean): boolean {
-  const parts = file.split(path.sep).filter((part) => part !== "..");
-  const folders = isFile ? parts.slice(0, -1) : parts;
-  if (
-    folders.some((part) => part === "node_modules" || (part.startsWith(".") && part.length > 1))
-  ) {
-    return !isFile ? !source.test(file) : true;
-  }
-  return isFile && !source.test(file);
+  const folders = file.split(path.sep);
+  const name = folders.pop() ?? "";
+  if (folders.some(isHidden)) return true;
+  if (source.test(name)) return false;
+  return isFile || isHidden(name);
+}
+
+function isHidden(name: string): boolean {
+  return name === "node_modules" || /^\.[^.]/.test(name);
 }

@@ -27,6 +27,7 @@ const stopped = new Promise<void>((resolve) => {
 withoutExperimentalWarnings();
 const options = JSON.parse(process.argv[2] ?? "{}") as WorkerOptions;
 const terminal = new Terminal({ json: options.json });
+terminal.keepForAnswer();
 let config: PawlConfig | null = null;
 try {
   config = await loadConfig(options.config, { command: "dev", logger: devLogger(terminal) });

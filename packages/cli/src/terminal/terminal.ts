@@ -1,3 +1,4 @@
+import { Console } from "node:console";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import pc from "picocolors";
@@ -44,6 +45,11 @@ export class Terminal {
   /** The answer for machines, as one document. */
   async answer(value: unknown): Promise<void> {
     await this.line(JSON.stringify(wire(value), null, 2));
+  }
+
+  /** What users' code prints must not come between the answer, where a machine reads that. */
+  keepForAnswer(): void {
+    if (this.json) globalThis.console = new Console({ stdout: this.#err, stderr: this.#err });
   }
 
   /** Beside the answer; machines are spared it. */
