@@ -48,7 +48,7 @@ export interface RunHost {
   /** The run has something to commit: ask it for its part. */
   submit(run: Run): void;
   /** Whether the lease is certain enough for a body to start. */
-  mayStartBody(): boolean;
+  mayStartBody(run: Run): boolean;
   /** Look at the run's ticket when the database's time is `at`. */
   lookAt(run: Run, at: DbTime): void;
   /** The code of a parked run called a step: take its ticket again. */

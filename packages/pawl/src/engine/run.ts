@@ -372,7 +372,7 @@ export class Run {
 
   readonly #gate: Gate = {
     isStopping: () => this.#isStopping,
-    mayStart: () => this.#host.mayStartBody(),
+    mayStart: () => this.#host.mayStartBody(this),
     started: () => {
       if (this.budget !== null) this.budget.left -= 1;
     },

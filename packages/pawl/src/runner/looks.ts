@@ -21,6 +21,8 @@ export class Looks {
   readonly #events: LookEvents;
   readonly #wanted = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
+  /** Perhaps not ours any more: no body of theirs starts until a look has found them. */
+  readonly #doubted = new Set<Run>();
 
   constructor(store: Store, runtime: Runtime, logger: Logger, events: LookEvents) {
     this.#store = store;
@@ -32,6 +34,15 @@ export class Looks {
   soon(run: Run): void {
     if (this.#wanted.size === 0) this.#runtime.scheduler.macrotask(() => void this.#look());
     this.#wanted.add(run);
+  }
+
+  doubt(run: Run): void {
+    this.#doubted.add(run);
+    this.soon(run);
+  }
+
+  isDoubted(run: Run): boolean {
+    return this.#doubted.has(run);
   }
 
   /** One alarm per run: a later call replaces it. */
@@ -48,6 +59,7 @@ export class Looks {
     this.#alarms.get(run)?.();
     this.#alarms.delete(run);
     this.#wanted.delete(run);
+    this.#doubted.delete(run);
   }
 
   async #look(): Promise<void> {
@@ -72,8 +84,10 @@ export class Looks {
       // A part that parked or ended it may have been answered meanwhile.
       const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
       if (answer === undefined || !isSame || !this.#events.isLeased(run)) continue;
-      if (answer.kind === "ok") run.look(answer);
-      else if (answer.kind === "busy") busy.push(run);
+      if (answer.kind === "ok") {
+        this.#doubted.delete(run);
+        run.look(answer);
+      } else if (answer.kind === "busy") busy.push(run);
       else if (run.isLostForSure()) this.#events.lost(run);
     }
     // Locks are held in real time, also under a test clock.

@@ -315,8 +315,8 @@ export class Runner implements RunHost, RunnerHints {
     this.#committer.submit(run);
   }
 
-  mayStartBody(): boolean {
-    return this.#lease.isFresh;
+  mayStartBody(run: Run): boolean {
+    return this.#lease.isFresh && !this.#looks.isDoubted(run);
   }
 
   lookAt(run: Run, at: DbTime): void {
@@ -405,8 +405,9 @@ export class Runner implements RunHost, RunnerHints {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
       const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
-      // The heartbeat may be older than the claim: only a look is certain.
-      if (!isCertain || hasNews) this.#looks.soon(run);
+      // The heartbeat may be older than the claim, or the claim's answer may be old news: only a look is certain.
+      if (!isCertain) this.#looks.doubt(run);
+      else if (hasNews) this.#looks.soon(run);
       run.noteRunning(NOTE_RUNNING_MS);
       run.nudge();
     }
