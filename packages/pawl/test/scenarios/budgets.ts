@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { evicting, HeldBody, stage, type Code, type StageOptions } from "./stage.js";
-import { counting } from "./store-wrappers.js";
+import { evicting, HeldBody, macrotasks, stage, type Code, type StageOptions } from "./stage.js";
+import { counting, holding } from "./store-wrappers.js";
 
 /** A stage whose store counts; its runner is registered, so that only the work itself is counted. */
 async function counted(on: StoreFixture, code: Code, options: StageOptions = {}) {
@@ -45,6 +45,33 @@ export function budgets(on: StoreFixture): void {
         expect(await i.status()).toEqual({ status: "complete", output: k });
       },
     );
+
+    test("the start of a step that has one attempt is written once, whatever happens meanwhile", async () => {
+      const [store, commit] = [counting(), holding("commit", "answer")];
+      const [beside, once] = [new HeldBody(), new HeldBody()];
+      const s = await stage(
+        on,
+        (_event, step) =>
+          Promise.all([
+            step.do("beside", beside.body),
+            step.do("once", { retries: { limit: 0, delay: 0 } }, once.body),
+          ]),
+        { around: (inner) => commit.around(store.around(inner)) },
+      );
+      await s.create();
+      commit.arm();
+      const turn = s.turn();
+      await commit.reached;
+      beside.result.open(1);
+      await macrotasks(10); // its passes
+      await commit.letGo();
+      await once.entered.passed;
+      await s.clock.advance(0);
+      once.result.open(2);
+      await turn;
+      const written = store.parts.flatMap(({ steps }) => steps.map(({ name }) => name));
+      expect(written).toEqual(["once", "beside", "once"]);
+    });
 
     test("one row a step, written once, and progress leaves the ticket alone", async () => {
       const { s, store } = await counted(on, stepsCode);

@@ -336,6 +336,23 @@ export function control(on: StoreFixture): void {
       for (const step of await s.steps(i, 1)) expect(step.result).toBeUndefined();
     });
 
+    test("a run that was restarted elsewhere, and is begun again here, is over: its turn ends", async () => {
+      const old = new HeldBody();
+      const s = await stage(on, (event, step) =>
+        step.do("a", { timeout: "1 day" }, (context) =>
+          event.runNumber === 1 ? old.body(context) : "new",
+        ),
+      );
+      const i = await s.create();
+      const turn = s.turn();
+      await old.entered.passed;
+      await (await elsewhere(s, i)).restart();
+      await s.h.tick();
+      expect(old.signal?.aborted).toBe(true);
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "new" });
+    });
+
     test.each(["complete", "errored", "terminated", "paused"])(
       "a %s instance can be restarted",
       async (state) => {

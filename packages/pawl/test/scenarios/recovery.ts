@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { Gate, HeldBody, stage, type Instance, type Stage } from "./stage.js";
-import { delaying, switchable } from "./store-wrappers.js";
+import { HeldBody, stage, type Instance, type Stage } from "./stage.js";
+import { holding, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
 
@@ -169,27 +169,56 @@ export function recovery(on: StoreFixture): void {
       }
     });
 
-    test("a run that makes progress between crashes survives any number of them", async () => {
-      const killed = new Set<number>();
-      const s = await stage(on, async (_event, step) => {
-        for (let n = 0; n < 8; n++) {
-          await step.do(`step ${n}`, () => {
-            if (killed.has(n)) return n;
-            killed.add(n);
-            void s.h.crashRunner(s.lastRunner());
-            return new Promise<number>(() => {});
-          });
+    test.each([[""], [", also if it is paused each time"]])(
+      "a run that makes progress between crashes survives any number of them%s",
+      async (pauses) => {
+        const killed = new Set<number>();
+        const s = await stage(on, async (_event, step) => {
+          for (let n = 0; n < 8; n++) {
+            await step.do(`step ${n}`, async () => {
+              if (killed.has(n)) return n;
+              killed.add(n);
+              if (pauses) await i.pause();
+              void s.h.crashRunner(s.lastRunner());
+              return new Promise<number>(() => {});
+            });
+          }
+          return "through";
+        });
+        const i = await s.create();
+        for (let n = 0; n < 9; n++) {
+          await s.turn();
+          s.addRunner();
+          await s.clock.advance(LEASE_MS);
+          if (!pauses || n === 8) continue;
+          await s.turn();
+          expect(await i.status()).toEqual({ status: "paused" });
+          await i.resume();
         }
-        return "through";
-      });
+        expect(await s.toEnd(i)).toEqual({ status: "complete", output: "through" });
+        expect(killed.size).toBe(8);
+      },
+    );
+
+    test("a crash costs an attempt, also if the run is paused in the place of its dead owner", async () => {
+      const dead = new HeldBody();
+      const attempts: number[] = [];
+      const s = await stage(on, (_event, step) =>
+        step.do("a", (context) => {
+          attempts.push(context.attempt);
+          return context.attempt === 1 ? dead.body(context) : "second";
+        }),
+      );
       const i = await s.create();
-      for (let n = 0; n < 9; n++) {
-        await s.turn();
-        s.addRunner();
-        await s.clock.advance(LEASE_MS);
-      }
-      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "through" });
-      expect(killed.size).toBe(8);
+      void s.turn();
+      await dead.entered.passed;
+      await i.pause();
+      await crash(s);
+      await s.h.tick();
+      expect(await i.status()).toEqual({ status: "paused" });
+      await i.resume();
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "second" });
+      expect(attempts).toEqual([1, 2]);
     });
 
     test("code that kills its process outside of any step ends as RunCrashedError too", async () => {
@@ -254,6 +283,30 @@ export function recovery(on: StoreFixture): void {
       zombie.result.open("first, too late");
       await turn;
       expect(await i.status()).toEqual({ status: "complete", output: "second" });
+    });
+
+    test("after an outage that all have seen, however long, nobody is taken for dead", async () => {
+      const line = switchable();
+      const body = new HeldBody<string>();
+      const s = await stage(on, (_event, step) => step.do("a", { timeout: "1 day" }, body.body), {
+        around: line.around,
+      });
+      const peer = await s.peer();
+      const i = await s.create();
+      const turn = s.turn();
+      await body.entered.passed;
+      await peer.h.tick();
+      for (const n of [0, 1]) line.cut(n);
+      await expect(peer.h.tick()).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await s.clock.advance(LEASE_MS + 1);
+      for (const n of [0, 1]) line.restore(n);
+      expect(await peer.h.tick()).toMatchObject({ processed: 0 });
+      await s.clock.advance(5_000);
+      expect(body.signal?.aborted).toBe(false);
+      body.result.open("stored after all");
+      await turn;
+      expect(await i.status()).toEqual({ status: "complete", output: "stored after all" });
+      expect(body.entries).toBe(1);
     });
 
     test("an outage shorter than the lease costs nothing: the result is sent again", async () => {
@@ -336,8 +389,7 @@ export function recovery(on: StoreFixture): void {
       verb: "claim" | "create",
       begin: (s: Stage, hold: () => void) => Promise<{ i: Instance; turn?: Promise<unknown> }>,
     ): Promise<void> {
-      const [answered, arrives] = [new Gate(), new Gate()];
-      const slow = delaying(verb, arrives, () => answered.open());
+      const slow = holding(verb, "answer");
       const attempts: number[] = [];
       const s = await stage(
         on,
@@ -346,9 +398,9 @@ export function recovery(on: StoreFixture): void {
       );
       await s.h.tick();
       const begun = begin(s, () => slow.arm());
-      await answered.passed;
+      await slow.reached;
       const stopped = s.h.runner.stop(60_000);
-      arrives.open();
+      await slow.letGo();
       await stopped;
       const { i, turn } = await begun;
       await turn;

@@ -1,5 +1,6 @@
 import { afterAll, describe } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { answers } from "./answers.js";
 import { authoring } from "./authoring.js";
 import { beside } from "./beside.js";
 import { budgets } from "./budgets.js";
@@ -30,6 +31,7 @@ const topics = {
   races,
   control,
   recovery,
+  answers,
   runner,
   poison,
   divergence,

@@ -196,6 +196,11 @@ function registryOf(all: Readonly<Record<string, Code>>): Registry {
   return Object.fromEntries(entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]));
 }
 
+/** What a run does by itself, while a call of its process is held and the clock cannot be moved. */
+export async function macrotasks(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Holds whoever awaits it until the test opens it. */
 export class Gate<T = void> {
   readonly passed: Promise<T>;

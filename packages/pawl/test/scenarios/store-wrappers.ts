@@ -1,5 +1,6 @@
 import { WorkflowError, type Store } from "pawl";
 import type { Part } from "../../src/store/store.js";
+import { Gate } from "./stage.js";
 
 type Verb = keyof Store;
 
@@ -33,19 +34,49 @@ export function switchable() {
   };
 }
 
-/** A store whose answers to one verb come late: after the call that the gate lets through. */
-export function delaying(verb: Verb, gate: { passed: Promise<unknown> }, called: () => void) {
+/** The next call of one verb, held by the test: before it is sent, or with its answer. */
+export function holding(verb: Verb, what: "request" | "answer") {
+  const [reached, gate, heard] = [new Gate(), new Gate(), new Gate()];
+  let isArmed = false;
+  const hold = (): Promise<void> => {
+    reached.open();
+    return gate.passed;
+  };
+  return {
+    arm: () => void (isArmed = true),
+    reached: reached.passed,
+    /** Resolves when the caller has heard the answer. */
+    letGo(): Promise<void> {
+      gate.open();
+      return heard.passed;
+    },
+    around: (store: Store): Store =>
+      wrapped(store, async (name, run) => {
+        if (name !== verb || !isArmed) return run();
+        isArmed = false;
+        try {
+          if (what === "request") await hold();
+          const answer = await run();
+          if (what === "answer") await hold();
+          return answer;
+        } finally {
+          setImmediate(heard.open);
+        }
+      }),
+  };
+}
+
+/** A store that does the next call of one verb, and does not tell. */
+export function losing(verb: Verb) {
   let isArmed = false;
   return {
     arm: () => void (isArmed = true),
     around: (store: Store): Store =>
       wrapped(store, async (name, run) => {
         const answer = await run();
-        if (name === verb && isArmed) {
-          called();
-          await gate.passed;
-        }
-        return answer;
+        if (name !== verb || !isArmed) return answer;
+        isArmed = false;
+        throw new WorkflowError("STORE_UNAVAILABLE", "the answer got lost");
       }),
   };
 }
