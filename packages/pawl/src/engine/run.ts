@@ -191,7 +191,7 @@ export class Run {
     this.#isDraining = true;
     this.#isGivenBack = true;
     this.#frontier.interrupt("the runner is stopping");
-    this.#host.submit(this);
+    this.#schedulePass();
   }
 
   /** The claim is lost, or the memory is needed: everything since the last commit was speculation. */

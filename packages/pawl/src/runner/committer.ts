@@ -33,8 +33,6 @@ export class Committer {
   readonly #events: CommitEvents;
   readonly #logger: Logger;
   readonly #waiting = new Set<Run>();
-  /** Runs with a part on its way: there is never a second one. */
-  readonly #sent = new Set<Run>();
   readonly #busy = new Map<Run, number>();
   #inFlight = 0;
   #sendIsDue = false;
@@ -82,7 +80,6 @@ export class Committer {
     const batch: [Run, Part][] = [];
     let bytes = 0;
     for (const run of this.#waiting) {
-      if (this.#sent.has(run)) continue;
       const part = run.part();
       if (part === null) {
         this.#waiting.delete(run);
@@ -100,10 +97,8 @@ export class Committer {
 
   async #send(batch: readonly [Run, Part][]): Promise<void> {
     this.#inFlight += 1;
-    for (const [run] of batch) this.#sent.add(run);
     const answers = await this.#answersTo(batch.map(([, part]) => part));
     this.#inFlight -= 1;
-    for (const [run] of batch) this.#sent.delete(run);
     if (this.#isClosed || answers === null) return;
     for (const [n, [run, part]] of batch.entries()) {
       this.#tell(run, part, answers[n] as PartAnswer);
