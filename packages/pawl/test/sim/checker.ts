@@ -119,6 +119,10 @@ export class Checker {
     this.#diverged.add(id);
   }
 
+  hasDiverged(id: string): boolean {
+    return this.#diverged.has(id);
+  }
+
   /** Every committed state. */
   state(snapshot: Snapshot): void {
     this.#checkWakeSources(snapshot);
@@ -282,7 +286,7 @@ export class Checker {
     const taken = new Map<string, string>();
     for (const { run, step } of entries) {
       const [branch, winner] = step.split(":");
-      if (winner === undefined || this.#diverged.has(run.split("#")[0] ?? "")) continue;
+      if (winner === undefined || this.hasDiverged(run.split("#")[0] ?? "")) continue;
       const key = `${run} ${branch}`;
       const before = taken.get(key) ?? winner;
       must(before === winner, () => `the race of ${key} was won by ${before} and by ${winner}`);

@@ -41,8 +41,8 @@ export interface Outside {
   sleep(ms: number): Promise<void>;
   /** The code calls a step: answers how many settlements it has seen. */
   called(name: string, isDo: boolean): number;
-  /** The code was given the result of a step. */
-  saw(name: string): void;
+  /** The code, or the body of another step, was given the result of a step. */
+  saw(name: string, isNested: boolean): void;
   /** `known`: what `called` said. `first` is what the body does before it takes its time. */
   body(
     node: DoNode,
@@ -113,20 +113,30 @@ export async function execute(node: Node, step: WorkflowStep, outside: Outside):
   }
 }
 
-function callDo(node: DoNode, step: WorkflowStep, outside: Outside): Promise<unknown> {
+function callDo(
+  node: DoNode,
+  step: WorkflowStep,
+  outside: Outside,
+  isNested = false,
+): Promise<unknown> {
   const known = outside.called(node.name, true);
   const promise = step.do(node.name, configOf(node), (context) =>
     outside.body(node, context, known, async () => {
       if (node.child === true) await outside.child(node.name);
-      if (node.nested !== undefined) await callDo(node.nested, step, outside);
+      if (node.nested !== undefined) await callDo(node.nested, step, outside, true);
     }),
   );
-  return watched(node.name, promise, outside);
+  return watched(node.name, promise, outside, isNested);
 }
 
 /** Beside the code's own awaits, and before them. */
-function watched<T>(name: string, promise: Promise<T>, outside: Outside): Promise<T> {
-  const saw = (): void => outside.saw(name);
+function watched<T>(
+  name: string,
+  promise: Promise<T>,
+  outside: Outside,
+  isNested = false,
+): Promise<T> {
+  const saw = (): void => outside.saw(name, isNested);
   promise.then(saw, saw);
   return promise;
 }

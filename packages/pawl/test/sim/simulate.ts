@@ -371,10 +371,7 @@ class Simulation implements FaultPlan {
             if (isDo) unbegun.add(name);
             return seen.length;
           },
-          saw: (name) => {
-            seen.push(name);
-            unbegun.delete(name);
-          },
+          saw: (name, isNested) => guard(() => witness.sees(life, name, isNested)),
           body: (node, context, known, first) => body(proc, life, node, context, known, first),
           child: (name) => create({ n: -1, of: `${id}#${runNumber} ${name}` }) as Promise<unknown>,
           spawn: async (name) => {

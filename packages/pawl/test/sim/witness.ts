@@ -9,6 +9,8 @@ export type Incarnation = {
   /** Steps whose results the code was given, in order, and the `do` steps it called that have not begun here. */
   readonly seen: string[];
   readonly unbegun: Set<string>;
+  /** The number of the last of these, as far as it is durable. */
+  lastSeq: number;
   /** The bodies that it has begun, and their signals. */
   readonly running: Map<string, Signal>;
 };
@@ -52,12 +54,34 @@ export class Witness {
     const incarnation = newIncarnation(process, id, runNumber);
     this.#latest.set(`${process}/${id}`, incarnation);
     const ticket = this.#checker.ticketOf(id);
-    if (ticket?.run_no === runNumber && this.#processOf.get(ticket.owner ?? "") === process) {
+    if (ticket !== undefined && this.#owns(incarnation)) {
       const claim = `${ticket.tid}/${ticket.claim_no}`;
       must(!this.#begun.has(claim), () => `the code of ${id} begins twice under one claim`);
       this.#begun.add(claim);
     }
     return incarnation;
+  }
+
+  /** The code is given a result: by a process that owns the run, in the order that is recorded. */
+  sees(incarnation: Incarnation, step: string, isNested: boolean): void {
+    const { id, runNumber, seen, unbegun, lastSeq } = incarnation;
+    seen.push(step);
+    unbegun.delete(step);
+    // A step within a body is called again whenever that is.
+    if (isNested || this.#checker.hasDiverged(id) || !this.#owns(incarnation)) return;
+    const seq = this.#checker.stepOf(id, runNumber, step)?.seq ?? null;
+    if (seq === null) return;
+    must(seq > lastSeq, () => `${id} sees ${step}, number ${seq}, after number ${lastSeq}`);
+    incarnation.lastSeq = seq;
+  }
+
+  /** Whether it goes on in the process that has the run's ticket, and was not given up there. */
+  #owns(incarnation: Incarnation): boolean {
+    const { id, runNumber, process } = incarnation;
+    const ticket = this.#checker.ticketOf(id);
+    const isOwner = this.#processOf.get(ticket?.owner ?? "") === process;
+    const isLatest = this.#latest.get(`${process}/${id}`) === incarnation;
+    return isOwner && isLatest && ticket?.run_no === runNumber;
   }
 
   /** A body begins; `known` settlements had been seen when its step was called. */
@@ -192,7 +216,7 @@ export class Witness {
 }
 
 export function newIncarnation(process: string, id: string, runNumber: number): Incarnation {
-  return { id, runNumber, process, seen: [], unbegun: new Set(), running: new Map() };
+  return { id, runNumber, process, seen: [], unbegun: new Set(), lastSeq: 0, running: new Map() };
 }
 
 function isEnd({ kind }: Next): boolean {
