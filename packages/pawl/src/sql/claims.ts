@@ -35,8 +35,7 @@ export class Claims {
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const lanes = JSON.stringify(request.lanes);
     const since = this.clock.now();
-    const isRested = since >= this.#restedAtMs || since < this.#restedAtMs - MAX_REST_MS;
-    const from = isRested || lanes !== this.#lanes ? everything : this.#lowWater;
+    const from = this.#isRested || lanes !== this.#lanes ? everything : this.#lowWater;
 
     const { answer, lowWater } = await this.run(this.verbs.claim, request, from);
     if (answer.kind === "dead" || !this.trustsMarks) return answer;
@@ -52,10 +51,23 @@ export class Claims {
     return answer;
   }
 
+  /** May answer too early, when the next look at everything is allowed; a question then is one itself. */
   async nextDueInMs(lanes: readonly Lane[]): Promise<number | null> {
-    const from = JSON.stringify(lanes) === this.#lanes ? this.#lowWater : everything;
+    const isMarked = JSON.stringify(lanes) === this.#lanes;
+    const looksAtAll = !isMarked || (this.#owesLook && this.#isRested);
+    const from = looksAtAll ? everything : this.#lowWater;
     const dueInMs = await this.run(this.verbs.nextDue, lanes, from);
-    if (!this.#owesLook) return dueInMs;
-    return Math.min(dueInMs ?? Infinity, Math.max(0, this.#restedAtMs - this.clock.now()));
+    if (!isMarked || !this.#owesLook) return dueInMs;
+    if (!looksAtAll) {
+      return Math.max(0, Math.min(dueInMs ?? Infinity, this.#restedAtMs - this.clock.now()));
+    }
+    this.#owesLook = dueInMs === 0;
+    return dueInMs;
+  }
+
+  get #isRested(): boolean {
+    const now = this.clock.now();
+    // A process's clock may step back too.
+    return now >= this.#restedAtMs || now < this.#restedAtMs - MAX_REST_MS;
   }
 }

@@ -111,7 +111,7 @@ export interface Store<Tx = unknown> {
   moveInbox(limit: number): Promise<number>;
   /**
    * Milliseconds, by the database, until the next ticket of these lanes is due, or the next row of these hooks; null
-   * if none is.
+   * if none is. May be too early, never too late.
    */
   nextDueInMs(lanes: readonly Lane[], hooks?: readonly HookName[]): Promise<number | null>;
   /**
