@@ -44,6 +44,7 @@ const PARTS = {
   sqlite: ["*"],
   postgres: ["*"],
   mysql: ["*"],
+  "durable-object": ["*"],
   testing: ["*"],
 };
 
@@ -54,6 +55,7 @@ const PARTS = {
 const PACKAGES = {
   pawl: [],
   "dispatcher-node": ["pawl"],
+  "dispatcher-cloudflare-do": ["pawl"],
   cli: ["pawl", "pawl/testing", "dispatcher-node"],
 };
 

@@ -36,6 +36,8 @@ export interface Dialect {
   readonly rowsStyle: RowsStyle;
   /** Parameters are `$1` (and may repeat) or `?`. */
   readonly numbered: boolean;
+  /** Branches that a UNION may have. */
+  readonly unionMax: number;
   /** The database's time in milliseconds, exact to one and free of time zones. */
   readonly now: string;
   /** The test clock's value in place of `now`. */

@@ -21,6 +21,22 @@ export type Call = {
  */
 export type Script<T> = Generator<Call, T, Row[]>;
 
+/** Runs a script to its end where statements answer at once. */
+export function driveNow<T>(script: Script<T>, execute: (call: Call) => Row[]): T {
+  let step = script.next();
+  while (step.done !== true) {
+    let rows: Row[];
+    try {
+      rows = execute(step.value);
+    } catch (error) {
+      step = script.throw(error);
+      continue;
+    }
+    step = script.next(rows);
+  }
+  return step.value;
+}
+
 /** How a dialect passes a set of rows into a statement. */
 export type RowsStyle =
   /** One execution for each row: an embedded database has no round trip to save. */

@@ -49,6 +49,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     name: "mysql",
     rowsStyle: "json",
     numbered: false,
+    unionMax: Infinity,
     // UTC and a difference: UNIX_TIMESTAMP() is ambiguous in the hour that a time zone repeats.
     now: "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
     boundNow: (placeholder) => `CAST(${placeholder} AS SIGNED)`,

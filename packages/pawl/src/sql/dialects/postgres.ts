@@ -24,6 +24,7 @@ export function postgresDialect(schema: string): Dialect {
     name: "postgres",
     rowsStyle: "arrays",
     numbered: true,
+    unionMax: Infinity,
     // clock_timestamp(), not now(): after a lock wait now() is as old as the wait was long.
     now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     boundNow: (placeholder) => `${placeholder}::bigint`,

@@ -14,6 +14,8 @@ export function sqliteDialect(tablePrefix: string): Dialect {
     name: "sqlite",
     rowsStyle: "each",
     numbered: false,
+    // In a Durable Object; SQLite's own default is 500.
+    unionMax: 5,
     now: "CAST(ROUND(unixepoch('now', 'subsec') * 1000) AS INTEGER)",
     boundNow: (placeholder) => placeholder,
     table,
@@ -109,7 +111,10 @@ const codesByName: Readonly<Record<string, number>> = {
   SQLITE_CONSTRAINT_UNIQUE: CONSTRAINT_UNIQUE,
 };
 
-/** node:sqlite and @photostructure/sqlite give `errcode`; better-sqlite3 and libsql name the code. */
+/**
+ * node:sqlite and @photostructure/sqlite give `errcode`; better-sqlite3 and libsql name the code. A Durable Object has it
+ * at the end of the message only.
+ */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   if ("errcode" in error && typeof error.errcode === "number") return error.errcode;
@@ -117,9 +122,19 @@ function codeOf(error: unknown): number | undefined {
     return error.sqliteExtendedErrCode;
   }
   if ("rawCode" in error && typeof error.rawCode === "number") return error.rawCode;
-  if (!("code" in error) || typeof error.code !== "string") return undefined;
-  const [, primary = ""] = /^(SQLITE_[A-Z]+)/.exec(error.code) ?? []; // of SQLITE_IOERR_WRITE and the like
-  return codesByName[error.code] ?? codesByName[primary];
+  const name = "code" in error ? error.code : lastCodeIn(error);
+  if (typeof name !== "string") return undefined;
+  const [, primary = ""] = /^(SQLITE_[A-Z]+)/.exec(name) ?? []; // of SQLITE_IOERR_WRITE and the like
+  return codesByName[name] ?? codesByName[primary];
+}
+
+function lastCodeIn(error: object): string | undefined {
+  return error instanceof Error
+    ? /: SQLITE_\w+(?: \(extended: SQLITE_\w+\))?$/
+        .exec(error.message)?.[0]
+        .match(/SQLITE_\w+/g)
+        ?.at(-1)
+    : undefined;
 }
 
 function classify(error: unknown): ErrorCategory {

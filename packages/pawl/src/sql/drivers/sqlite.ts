@@ -1,6 +1,13 @@
 import { WorkflowError } from "../../model/errors.js";
 import type { Driver } from "../driver.js";
-import type { Call, Row, Script, Statement, Value } from "../statement.js";
+import {
+  driveNow,
+  type Call,
+  type Row,
+  type Script,
+  type Statement,
+  type Value,
+} from "../statement.js";
 
 /** The members used of `node:sqlite`, `@photostructure/sqlite`, `better-sqlite3` and `libsql`. */
 export interface SqliteHandle {
@@ -62,18 +69,7 @@ export function sqliteDriver(
   }
 
   function drive<T>(on: SqliteHandle, script: Script<T>): T {
-    let step = script.next();
-    while (step.done !== true) {
-      let rows: Row[];
-      try {
-        rows = execute(on, step.value);
-      } catch (error) {
-        step = script.throw(error);
-        continue;
-      }
-      step = script.next(rows);
-    }
-    return step.value;
+    return driveNow(script, (call) => execute(on, call));
   }
 
   return {

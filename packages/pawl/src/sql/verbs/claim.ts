@@ -240,6 +240,7 @@ function pick(old: readonly Row[], fresh: readonly Row[], limit: number, reserve
 
 /** One index range per lane, each ending in LIMIT: the cost does not depend on rows it may not take. */
 function dueByLanes(sql: Sql, wanted: string) {
+  const lanesMax = sql.dialect.unionMax;
   const byCount = new Map<number, Statement>();
   const statementFor = (lanes: number): Statement => {
     const known = byCount.get(lanes);
@@ -266,20 +267,23 @@ function dueByLanes(sql: Sql, wanted: string) {
     low: number,
     limit: number,
   ): Script<Row[]> {
-    if (lanes.length === 0 || limit <= 0) return [];
-    return yield statementFor(lanes.length).with({
-      ...Object.fromEntries(
-        lanes.flatMap((lane, n) => [
-          [`queue${n}`, lane.queue],
-          [`handler${n}`, lane.handler],
-        ]),
-      ),
-      class: klass,
-      low,
-      at,
-      limit,
-    });
+    if (limit <= 0) return [];
+    const rows: Row[] = [];
+    for (let from = 0; from < lanes.length; from += lanesMax) {
+      const some = lanes.slice(from, from + lanesMax);
+      const named = some.flatMap((lane, n) => [
+        [`queue${n}`, lane.queue],
+        [`handler${n}`, lane.handler],
+      ]);
+      const values = { ...Object.fromEntries(named), class: klass, low, at, limit };
+      rows.push(...(yield statementFor(some.length).with(values)));
+    }
+    return lanes.length <= lanesMax ? rows : rows.toSorted(byDueTime).slice(0, limit);
   };
+}
+
+function byDueTime(a: Row, b: Row): number {
+  return int(a, "due_at") - int(b, "due_at") || (text(a, "tid") < text(b, "tid") ? -1 : 1);
 }
 
 const dead: Result = { answer: { kind: "dead" }, lowWater: everything };

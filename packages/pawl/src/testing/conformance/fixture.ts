@@ -35,5 +35,7 @@ export interface TestTransaction {
 /** One promise of the store. Throws if it is broken; needs no test framework. */
 export type ConformanceCase = {
   readonly name: string;
+  /** It plays with transactions of the user's: not for a database where there are none to pass on. */
+  readonly needsTransactions?: true;
   run(fixture: StoreFixture): Promise<void>;
 };

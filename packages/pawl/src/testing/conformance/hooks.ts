@@ -24,7 +24,7 @@ import {
 } from "./build.js";
 import { atOnce, storesOn, whileOpen } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
-import { realTime, stillTime, type World } from "./world.js";
+import { realTime, stillTime, withTransactions, type World } from "./world.js";
 
 const hookLeaseMs = 60_000;
 
@@ -302,56 +302,61 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(await told(store), [], "after their delivery");
   }),
 
-  ...(["commit", "rollback"] as const).flatMap((end) => [
-    stillTime(`hooks: a transaction's rows ${end} with it`, async ({ db, store }) => {
-      await store.registerHooks(hookNames);
-      const run = await waiting(store);
-      await told(store);
-      const created = anInstance();
-      const transaction = await db.begin();
-      const { tx } = transaction;
-      await store.create([created], { tx });
-      await store.sendEvent(targetOf(run), anEvent(), { tx });
-      await transaction[end]();
-      const rows = [
-        `onWorkflowEnqueued create ${created.id} 1`,
-        `onWorkflowEnqueued event ${run.id} 1`,
-      ];
-      equal(await told(store), end === "commit" ? rows.toSorted() : [], "rows");
-    }),
-    stillTime(`hooks: nobody waits for a transaction with rows that will ${end}`, async (world) => {
-      const { db, store } = world;
-      await store.registerHooks(["onWorkflowEnqueued"]);
-      await create(store);
-      const row = only(await claimed(store), "before");
-      const transaction = await db.begin();
-      await store.create([anInstance()], { tx: transaction.tx });
-      await whileOpen(db, transaction, end, async () => {
+  ...withTransactions([
+    ...(["commit", "rollback"] as const).flatMap((end) => [
+      stillTime(`hooks: a transaction's rows ${end} with it`, async ({ db, store }) => {
         await store.registerHooks(hookNames);
-        await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure: null }]);
-        await create(store);
-        equal(only(await claimed(store, { limit: 1 }), "its own").attempts, 1, "attempts");
-      });
-      equal((await told(store)).length, end === "commit" ? 1 : 0, "of the transaction");
-    }),
-  ]),
+        const run = await waiting(store);
+        await told(store);
+        const created = anInstance();
+        const transaction = await db.begin();
+        const { tx } = transaction;
+        await store.create([created], { tx });
+        await store.sendEvent(targetOf(run), anEvent(), { tx });
+        await transaction[end]();
+        const rows = [
+          `onWorkflowEnqueued create ${created.id} 1`,
+          `onWorkflowEnqueued event ${run.id} 1`,
+        ];
+        equal(await told(store), end === "commit" ? rows.toSorted() : [], "rows");
+      }),
+      stillTime(
+        `hooks: nobody waits for a transaction with rows that will ${end}`,
+        async (world) => {
+          const { db, store } = world;
+          await store.registerHooks(["onWorkflowEnqueued"]);
+          await create(store);
+          const row = only(await claimed(store), "before");
+          const transaction = await db.begin();
+          await store.create([anInstance()], { tx: transaction.tx });
+          await whileOpen(db, transaction, end, async () => {
+            await store.registerHooks(hookNames);
+            await store.settleHooks([{ id: row.id, claimNumber: row.claimNumber, failure: null }]);
+            await create(store);
+            equal(only(await claimed(store, { limit: 1 }), "its own").attempts, 1, "attempts");
+          });
+          equal((await told(store)).length, end === "commit" ? 1 : 0, "of the transaction");
+        },
+      ),
+    ]),
 
-  stillTime(
-    "hooks: a transaction of a process with a hook needs no registration",
-    async ({ db, store }) => {
-      const run = await waiting(store);
-      const transaction = await db.begin();
-      const { tx } = transaction;
-      await store.create([anInstance({ id: "in" })], { tx, hooked: true });
-      await store.sendEvent(targetOf(run), anEvent(), { tx, hooked: true });
-      await transaction.commit();
-      equal(
-        (await told(store)).map((row) => row.split(" ")[1]!),
-        ["create", "event"],
-        "rows",
-      );
-    },
-  ),
+    stillTime(
+      "hooks: a transaction of a process with a hook needs no registration",
+      async ({ db, store }) => {
+        const run = await waiting(store);
+        const transaction = await db.begin();
+        const { tx } = transaction;
+        await store.create([anInstance({ id: "in" })], { tx, hooked: true });
+        await store.sendEvent(targetOf(run), anEvent(), { tx, hooked: true });
+        await transaction.commit();
+        equal(
+          (await told(store)).map((row) => row.split(" ")[1]!),
+          ["create", "event"],
+          "rows",
+        );
+      },
+    ),
+  ]),
 
   stillTime("hooks: a claim takes only the hooks it asks for, oldest first", async (world) => {
     const { store, clock } = world;

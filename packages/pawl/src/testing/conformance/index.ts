@@ -21,6 +21,7 @@ import { resendCases } from "./resend.js";
 import { runnerCases } from "./runners.js";
 import { timeCases } from "./time.js";
 import { transactionCases } from "./transactions.js";
+import { withTransactions } from "./world.js";
 
 export type { ConformanceCase, StoreFixture, TestDatabase, TestTransaction } from "./fixture.js";
 
@@ -28,7 +29,7 @@ export type { ConformanceCase, StoreFixture, TestDatabase, TestTransaction } fro
 export const storeConformanceByTheme: Readonly<Record<string, readonly ConformanceCase[]>> = {
   migrate: migrateCases,
   create: createCases,
-  transactions: transactionCases,
+  transactions: withTransactions(transactionCases),
   claim: claimCases,
   reopen: reopenCases,
   load: loadCases,
@@ -43,7 +44,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   list: listCases,
   history: historyCases,
   hooks: hookCases,
-  races: raceCases,
+  races: withTransactions(raceCases),
 };
 
 /**

@@ -16,7 +16,7 @@ import {
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
-import { realTime, unmigrated } from "./world.js";
+import { realTime, unmigrated, withTransactions } from "./world.js";
 
 export const migrateCases: readonly ConformanceCase[] = [
   realTime("migrating again changes nothing", async ({ db, store }) => {
@@ -88,13 +88,15 @@ export const migrateCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(run)))?.iid, run.iid, "the instance");
   }),
 
-  realTime("a closed store leaves the user's connections open", async ({ db }) => {
-    const transaction = await db.begin();
-    await transaction.rollback();
-    await db.store.close();
-    const again = await db.begin();
-    await again.rollback();
-    const other = await db.connect();
-    await create(other);
-  }),
+  ...withTransactions([
+    realTime("a closed store leaves the user's connections open", async ({ db }) => {
+      const transaction = await db.begin();
+      await transaction.rollback();
+      await db.store.close();
+      const again = await db.begin();
+      await again.rollback();
+      const other = await db.connect();
+      await create(other);
+    }),
+  ]),
 ];

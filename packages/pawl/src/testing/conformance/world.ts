@@ -30,6 +30,11 @@ export function unmigrated(name: string, play: (world: World) => Promise<void>):
   return { name, run: (fixture) => within(fixture, { migrate: false }, play) };
 }
 
+/** Cases that call `begin` of their database. */
+export function withTransactions(cases: readonly ConformanceCase[]): ConformanceCase[] {
+  return cases.map((each) => ({ ...each, needsTransactions: true }));
+}
+
 async function within(
   fixture: StoreFixture,
   options: NonNullable<Parameters<StoreFixture["open"]>[0]>,

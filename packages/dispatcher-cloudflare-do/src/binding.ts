@@ -1,0 +1,190 @@
+import {
+  jsonPlusCodec,
+  PayloadTooLargeError,
+  ResultTimeoutError,
+  SerializationError,
+  WorkflowError,
+  type Bindings,
+  type CreateOptions,
+  type InstanceStatus,
+  type Registry,
+  type ResultOptions,
+  type SentEvent,
+  type Workflow,
+  type WorkflowErrorCode,
+  type WorkflowInstance,
+} from "pawl";
+import { decodeError, requestedMs, throwIfAborted } from "pawl/durable-object";
+import {
+  encodeValue,
+  type Answer,
+  type Call,
+  type InstanceCall,
+  type NewInstance,
+  type Pending,
+} from "./calls.js";
+import { objectIn, type WorkflowsNamespace } from "./namespace.js";
+
+/** How long one call waits for an end: longer would keep the object in memory for it. */
+const LONGEST_WAIT_MS = 20_000;
+const RETRY_MS = 500;
+/** Calls of `result` in a row that may fail: an object that moves is away for moments. */
+const MAX_FAILURES = 10;
+
+/** The bindings of the engine in the object, from outside: the same shape, without transactions. */
+export function workflowsBinding<R extends Registry>(namespace: WorkflowsNamespace): Bindings<R> {
+  const made = new Map<string, Workflow>();
+  const bindings = new Proxy(
+    {},
+    {
+      get(_, key) {
+        // `then` would make it look like a promise.
+        if (typeof key !== "string" || key === "then") return undefined;
+        const binding = made.get(key) ?? new Binding(namespace, key);
+        made.set(key, binding);
+        return binding;
+      },
+    },
+  );
+  return bindings as Bindings<R>;
+}
+
+class Binding implements Workflow {
+  readonly #namespace: WorkflowsNamespace;
+  readonly #binding: string;
+
+  constructor(namespace: WorkflowsNamespace, binding: string) {
+    this.#namespace = namespace;
+    this.#binding = binding;
+  }
+
+  async create(options: CreateOptions = {}): Promise<WorkflowInstance> {
+    const call = {
+      binding: this.#binding,
+      method: "create",
+      options: newInstance(options),
+    } as const;
+    return this.#instance((await ask(this.#namespace, call)) as string);
+  }
+
+  async createBatch(
+    batch: readonly (CreateOptions & { readonly id: string })[],
+  ): Promise<WorkflowInstance[]> {
+    if (!Array.isArray(batch)) throw invalid("createBatch takes an array");
+    const call = {
+      binding: this.#binding,
+      method: "createBatch",
+      batch: batch.map(newInstance),
+    } as const;
+    return ((await ask(this.#namespace, call)) as string[]).map((id) => this.#instance(id));
+  }
+
+  async get(id: string): Promise<WorkflowInstance> {
+    await ask(this.#namespace, { binding: this.#binding, id, method: "get" });
+    return this.#instance(id);
+  }
+
+  #instance(id: string): WorkflowInstance {
+    return new Instance(id, (call) =>
+      ask(this.#namespace, { binding: this.#binding, id, ...call }),
+    );
+  }
+}
+
+class Instance implements WorkflowInstance {
+  readonly id: string;
+  readonly #ask: (call: InstanceCall) => Promise<unknown>;
+
+  constructor(id: string, answerTo: (call: InstanceCall) => Promise<unknown>) {
+    this.id = id;
+    this.#ask = answerTo;
+  }
+
+  async status(): Promise<InstanceStatus> {
+    return (await this.#ask({ method: "status" })) as InstanceStatus;
+  }
+
+  async pause(): Promise<void> {
+    await this.#ask({ method: "pause" });
+  }
+
+  async resume(): Promise<void> {
+    await this.#ask({ method: "resume" });
+  }
+
+  async terminate(): Promise<void> {
+    await this.#ask({ method: "terminate" });
+  }
+
+  async restart(): Promise<void> {
+    await this.#ask({ method: "restart" });
+  }
+
+  async sendEvent(event: SentEvent): Promise<void> {
+    const { payload, ...rest } = anObject("an event", event);
+    const text =
+      payload === undefined ? {} : { payload: encoded(payload, "INVALID_EVENT_PAYLOAD") };
+    await this.#ask({ method: "sendEvent", event: { ...rest, ...text } as never });
+  }
+
+  async result({ timeout, signal }: ResultOptions = {}): Promise<unknown> {
+    const endsAtMs = Date.now() + requestedMs("timeout", timeout);
+    for (let failures = 0; ;) {
+      throwIfAborted(signal);
+      const leftMs = Math.max(0, endsAtMs - Date.now());
+      const waitMs = Math.min(LONGEST_WAIT_MS, leftMs);
+      try {
+        const answer = (await this.#ask({ method: "result", waitMs })) as
+          | Pending
+          | { output: unknown };
+        if ("output" in answer) return answer.output;
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof Unreachable) || ++failures === MAX_FAILURES) throw error;
+        await scheduler.wait(Math.min(RETRY_MS, leftMs));
+      }
+      if (leftMs === 0) throw new ResultTimeoutError(`instance "${this.id}" did not end in time`);
+    }
+  }
+}
+
+/** The object is moving, overloaded or new: the call may have been heard or not. */
+class Unreachable extends WorkflowError {}
+
+async function ask(namespace: WorkflowsNamespace, call: Call): Promise<unknown> {
+  let answer: Answer;
+  try {
+    answer = await objectIn(namespace).call(call);
+  } catch (error) {
+    throw new Unreachable("STORE_UNAVAILABLE", "the object cannot be reached", { cause: error });
+  }
+  if ("error" in answer) throw decodeError(answer.error);
+  return jsonPlusCodec.decode(answer.value);
+}
+
+function newInstance(given: CreateOptions): NewInstance {
+  const { params, ...rest } = anObject("what create takes", given);
+  return {
+    ...rest,
+    ...(params === undefined ? {} : { params: encoded(params, "INVALID_PARAMS") }),
+  } as NewInstance;
+}
+
+function anObject<T>(what: string, value: T): T {
+  if (typeof value === "object" && value !== null) return value;
+  throw invalid(`${what} must be an object`);
+}
+
+function invalid(message: string): WorkflowError {
+  return new WorkflowError("INVALID_REQUEST", message);
+}
+
+function encoded(value: unknown, code: WorkflowErrorCode): string {
+  try {
+    return encodeValue(value);
+  } catch (error) {
+    if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
+      throw error;
+    throw new WorkflowError(code, error.message, { cause: error });
+  }
+}

@@ -1,0 +1,130 @@
+import {
+  InstanceTerminatedError,
+  jsonPlusCodec,
+  PayloadTooLargeError,
+  ResultTimeoutError,
+  SerializationError,
+  ValidationError,
+  WorkflowError,
+  type Logger,
+  type Workflow,
+  type WorkflowInstance,
+} from "pawl";
+import { encodeError } from "pawl/durable-object";
+
+/** A call of a binding, as it crosses to the object. Users' values are text: it keeps what structured clones lose. */
+export type Call =
+  | { readonly binding: string; readonly method: "create"; readonly options: NewInstance }
+  | {
+      readonly binding: string;
+      readonly method: "createBatch";
+      readonly batch: readonly NewInstance[];
+    }
+  | ({ readonly binding: string; readonly id: string } & InstanceCall);
+
+export type InstanceCall =
+  | { readonly method: "get" | "status" | "pause" | "resume" | "terminate" | "restart" }
+  | { readonly method: "sendEvent"; readonly event: Event }
+  | { readonly method: "result"; readonly waitMs: number };
+
+export type NewInstance = { readonly id?: string; readonly params?: string };
+export type Event = { readonly type: string; readonly id?: string; readonly payload?: string };
+
+/** `error` is the text of what the caller is to be thrown. */
+export type Answer = { readonly value: string } | { readonly error: string };
+
+/** Of `result`: the run goes on. Ask again. */
+export type Pending = { readonly pending: true };
+
+/** More than limits allow. */
+const MAX_BYTES = 32 * 1024 * 1024;
+
+export function encodeValue(value: unknown): string {
+  return jsonPlusCodec.encode(value, { what: "value", maxBytes: MAX_BYTES });
+}
+
+type AnyBindings = Readonly<Record<string, Workflow>>;
+
+/** Never rejects: an error that crosses to the caller as such would lose its class and code. */
+export async function answer(bindings: unknown, call: Call, logger: Logger): Promise<Answer> {
+  try {
+    return { value: encodeValue(await perform(bindings as AnyBindings, call)) };
+  } catch (error) {
+    if (error instanceof Thrown) return { error: encodeError(error.thrown) };
+    if (isForCallers(error)) return { error: encodeError(error) };
+    logger.error("call.failed", { method: call.method, error: String(error) });
+    return { error: encodeError(new WorkflowError("INTERNAL_ERROR", "something went wrong")) };
+  }
+}
+
+async function perform(bindings: AnyBindings, call: Call): Promise<unknown> {
+  const binding = Object.hasOwn(bindings, call.binding) ? bindings[call.binding] : undefined;
+  if (binding === undefined) {
+    throw new WorkflowError(
+      "WORKFLOW_NOT_FOUND",
+      `there is no binding ${JSON.stringify(call.binding)}`,
+    );
+  }
+  switch (call.method) {
+    case "create":
+      return (await binding.create(newInstance(call.options))).id;
+    case "createBatch": {
+      const batch = call.batch.map(newInstance) as { id: string }[];
+      return (await binding.createBatch(batch)).map(({ id }) => id);
+    }
+    default:
+      return performOn(await binding.get(call.id), call);
+  }
+}
+
+async function performOn(instance: WorkflowInstance, call: InstanceCall): Promise<unknown> {
+  switch (call.method) {
+    case "get":
+      return undefined;
+    case "status":
+    case "pause":
+    case "resume":
+    case "terminate":
+    case "restart":
+      return instance[call.method]();
+    case "sendEvent": {
+      const { payload, ...event } = call.event;
+      return instance.sendEvent(
+        payload === undefined ? event : { ...event, payload: jsonPlusCodec.decode(payload) },
+      );
+    }
+    case "result":
+      return outcome(instance, call.waitMs);
+    default:
+      throw new WorkflowError("INVALID_REQUEST", "there is no such method");
+  }
+}
+
+async function outcome(instance: WorkflowInstance, waitMs: number): Promise<unknown> {
+  try {
+    return { output: await instance.result({ timeout: waitMs }) };
+  } catch (error) {
+    if (error instanceof ResultTimeoutError) return { pending: true } satisfies Pending;
+    // What the author's code threw is for the caller, whatever it is.
+    const { status } = await instance.status();
+    throw status === "errored" ? new Thrown(error) : error;
+  }
+}
+
+function newInstance({ params, ...rest }: NewInstance): { id?: string; params?: unknown } {
+  return params === undefined ? rest : { ...rest, params: jsonPlusCodec.decode(params) };
+}
+
+class Thrown {
+  constructor(readonly thrown: unknown) {}
+}
+
+function isForCallers(error: unknown): boolean {
+  return [
+    WorkflowError,
+    ValidationError,
+    InstanceTerminatedError,
+    SerializationError,
+    PayloadTooLargeError,
+  ].some((kind) => error instanceof kind);
+}

@@ -1,0 +1,95 @@
+import {
+  createWorkflows,
+  type HookName,
+  type Registry,
+  type Workflows,
+  type WorkflowsOptions,
+} from "pawl";
+import { durableObjectStore, type DurableObjectStore } from "pawl/durable-object";
+import { Alarm } from "./alarm.js";
+
+/**
+ * The engine on the object's storage. The alarm is its only clock while no run is in a turn: a timer would keep the
+ * object in memory for as long as a workflow sleeps.
+ */
+export class Engine {
+  readonly pawl: Workflows<Registry, never>;
+  readonly #store: DurableObjectStore;
+  readonly #alarm: Alarm;
+  #readying: Promise<void> | null = null;
+  #looking: Promise<void> | null = null;
+  #looksAgain = false;
+
+  constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>) {
+    const names = Object.values(options.workflows).map(({ name }) => name);
+    const hooks = Object.keys(options.hooks ?? {}) as HookName[];
+    this.#store = durableObjectStore(storage, { written: () => this.#alarm.arm() });
+    this.#alarm = new Alarm(storage, () => this.#store.nextAlarm(names, hooks));
+    this.pawl = createWorkflows({ ...options, store: this.#store });
+  }
+
+  /** Resolves when this activation serves. What failed is tried again by the next that asks. */
+  ready(): Promise<void> {
+    this.#readying ??= this.#start().catch((error: unknown) => {
+      this.#readying = null;
+      this.#failed("start.failed", error);
+      throw error;
+    });
+    return this.#readying;
+  }
+
+  async #start(): Promise<void> {
+    await this.pawl.migrate();
+    // Runners in storage are earlier activations of this object: their runs are taken over by the first look.
+    this.#store.buryRunners();
+    await this.#alarm.start();
+    this.pawl.runner.serve((inMs) => {
+      // What is due later has set the alarm with its row.
+      if (inMs === 0) void this.#look().catch(() => {});
+    });
+    await this.#look();
+  }
+
+  /** The alarm has come. Never rejects: an alarm that fails too often is dropped. */
+  async alarmed(): Promise<void> {
+    this.#alarm.fired();
+    try {
+      await this.ready();
+      await this.#look();
+      this.#alarm.arm();
+    } catch {
+      // It is reported, and the alarm is set again.
+    }
+  }
+
+  /** Claims what is due, as far as there is room. One at a time: those who ask meanwhile get one more. */
+  #look(): Promise<void> {
+    this.#looksAgain = true;
+    this.#looking ??= this.#lookWhileAsked()
+      .catch((error: unknown) => {
+        this.#failed("claim.failed", error);
+        throw error;
+      })
+      .finally(() => {
+        this.#looking = null;
+      });
+    return this.#looking;
+  }
+
+  async #lookWhileAsked(): Promise<void> {
+    const { runner } = this.pawl;
+    while (this.#looksAgain) {
+      this.#looksAgain = false;
+      const room = runner.freeSlots;
+      const { count, done } = await runner.start();
+      done.catch((error: unknown) => runner.logger.error("turn.failed", { error: String(error) }));
+      this.#alarm.looked(count);
+      if (count === room && runner.freeSlots > 0) this.#looksAgain = true;
+    }
+  }
+
+  #failed(event: string, error: unknown): void {
+    this.pawl.runner.logger.warn(event, { error: String(error) });
+    this.#alarm.armAfterFailure(Date.now());
+  }
+}

@@ -1,0 +1,65 @@
+import { execFileSync } from "node:child_process";
+import { Response, type Miniflare } from "miniflare";
+import { bundled, workerd } from "./workerd.js";
+
+/** workerd with the worker of test/workers/host.ts, which can be ended and started again on the same storage. */
+export class HostProcess {
+  /** What bodies noted, in order. */
+  readonly ledger: string[] = [];
+  readonly #script: string;
+  readonly #folder: string;
+  #server: Miniflare | null = null;
+
+  private constructor(script: string, folder: string) {
+    this.#script = script;
+    this.#folder = folder;
+  }
+
+  static async start(folder: string): Promise<HostProcess> {
+    const host = new HostProcess(await bundled("host"), folder);
+    await host.start();
+    return host;
+  }
+
+  async start(): Promise<void> {
+    this.#server = workerd(this.#script, "Host", {
+      durableObjectsPersist: this.#folder,
+      serviceBindings: {
+        LEDGER: async (request: { text(): Promise<string> }) => {
+          this.ledger.push(await request.text());
+          return new Response(null, { status: 204 });
+        },
+      },
+    });
+    await this.#server.ready;
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.dispose();
+    this.#server = null;
+  }
+
+  /** kill -9 of workerd. */
+  async kill(): Promise<void> {
+    const children = execFileSync("ps", ["-o", "pid=,comm=", "--ppid", String(process.pid)], {
+      encoding: "utf8",
+    });
+    for (const line of children.split("\n")) {
+      const [pid, command] = line.trim().split(/\s+/);
+      if (command === "workerd") process.kill(Number(pid), "SIGKILL");
+    }
+    await this.stop().catch(() => {});
+  }
+
+  async do<T>(action: string, input: unknown = {}): Promise<T> {
+    const answer = await this.fetch(`/${action}`, { method: "POST", body: JSON.stringify(input) });
+    const json = (await answer.json()) as { value: T; name?: string; message?: string };
+    if (answer.status !== 200) throw new Error(`${action}: ${json.name}: ${json.message}`);
+    return json.value;
+  }
+
+  fetch(path: string, init: { method?: string; body?: string } = {}) {
+    if (this.#server === null) throw new Error("workerd does not run");
+    return this.#server.dispatchFetch(`http://host${path}`, init);
+  }
+}

@@ -1,0 +1,68 @@
+import { defaultQueue } from "./authoring/entry.js";
+import type { HookName } from "./model/hooks.js";
+import type { Clock } from "./model/seams.js";
+import { webRuntime } from "./runtime.js";
+import { sqliteDialect } from "./sql/dialects/sqlite.js";
+import { durableObjectDriver, runNow, type ObjectStorage } from "./sql/drivers/durable-object.js";
+import { checkedIdentifier } from "./sql/identifiers.js";
+import { Sql } from "./sql/sql.js";
+import type { Call, Row, Script } from "./sql/statement.js";
+import { sqlStore } from "./sql/store.js";
+import { nextAlarmScript, type NextAlarm } from "./sql/verbs/next-alarm.js";
+import type { Store } from "./store/store.js";
+
+// For hosts of the engine in Cloudflare's Durable Objects: `@pawl/dispatcher-cloudflare-do`.
+
+export { throwIfAborted } from "./model/abort.js";
+export { requestedMs } from "./model/duration.js";
+export { decodeError, encodeError } from "./model/error-codec.js";
+export type { NextAlarm, ObjectStorage };
+
+export type DurableObjectStoreOptions = {
+  /** Prefix of the tables' names. Default `pawl_`. */
+  readonly tablePrefix?: string;
+  /** Stands in for the database's time, in tests. */
+  readonly clock?: Clock;
+  /** Called after every write, before anything else can happen: what it writes is one with that. */
+  readonly written?: () => void;
+};
+
+export interface DurableObjectStore extends Store {
+  /** Declares all runners dead. An object is the one writer of its storage: those that it finds are of its past. */
+  buryRunners(): void;
+  /** When work of these workflows and hooks will be due. */
+  nextAlarm(workflows: readonly string[], hooks: readonly HookName[]): NextAlarm;
+}
+
+/** The store in a Durable Object's own SQLite. */
+export function durableObjectStore(
+  storage: ObjectStorage,
+  options: DurableObjectStoreOptions = {},
+): DurableObjectStore {
+  const prefix = checkedIdentifier("tablePrefix", options.tablePrefix ?? "pawl_");
+  const dialect = sqliteDialect(prefix);
+  const sql = new Sql(dialect, options.clock);
+  const nextAlarm = nextAlarmScript(sql);
+  const bury = sql.prepare(
+    "runner.bury.all",
+    `UPDATE ${sql.table("runner")} SET dead = 1, lease_until = :now WHERE dead = 0`,
+  );
+  const store = sqlStore<never>({
+    dialect,
+    driver: durableObjectDriver(storage, options.written ?? (() => {})),
+    runtime: webRuntime,
+    clock: options.clock,
+  });
+  return {
+    ...store,
+    buryRunners: () => void runNow(storage, once(bury.with())),
+    nextAlarm: (workflows, hooks) => {
+      const lanes = workflows.map((handler) => ({ queue: defaultQueue, handler }));
+      return runNow(storage, nextAlarm(lanes, hooks));
+    },
+  };
+}
+
+function* once(call: Call): Script<Row[]> {
+  return yield call;
+}
