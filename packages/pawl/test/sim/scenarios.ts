@@ -8,6 +8,8 @@ export type Plan = Omit<Scenario, "faultOf" | "client"> & {
   /** How likely a call meets one of these. */
   readonly faultRate: number;
   readonly faults: readonly Fault[];
+  /** These calls meet these, whatever the dice say. */
+  readonly strikes: Strikes;
   /** What people do, one after the other. */
   readonly acts: readonly Act[];
 };
@@ -17,6 +19,9 @@ type Act = { readonly afterMs: number; readonly id: string } & (
   | { readonly act: "sendAtDeadline" | "stopARunner" | "nothing" }
   | { readonly act: "pause" | "resume" | "restart" | "terminate" }
 );
+
+/** Which calls meet which faults, by the names of the calls. */
+export type Strikes = Readonly<Record<string, Fault>>;
 
 /** Everything at once: random programs, several processes, faults, events and control operations. */
 export function randomPlan(seed: number): Plan {
@@ -32,6 +37,7 @@ export function randomPlan(seed: number): Plan {
     processes: dice.between(1, 3),
     faultRate,
     faults: chosen,
+    strikes: {},
     skewMs: dice.pick([0, 5_000, 3_600_000]),
     liveRuns: dice.pick([0, 1, 1_000]),
     changesCode: dice.chance(0.3),
@@ -54,13 +60,22 @@ function randomAct(dice: Dice, programs: number, untilMs: number): Act {
   return { ...when, act: others[act - 4] as (typeof others)[number] };
 }
 
-export function scenarioOf(plan: Plan): Scenario {
+/** `struck` is told of each fault: with its strikes instead of its dice, the plan goes the same way. */
+export function scenarioOf(
+  plan: Plan,
+  struck: (call: string, fault: Fault) => void = () => {},
+): Scenario {
+  // Not the world's: its choices would change with the faults.
+  const dice = new Dice(plan.seed).fork();
+  const roll = (): Fault | null =>
+    plan.faults.length > 0 && dice.chance(plan.faultRate) ? dice.pick(plan.faults) : null;
   return {
     ...plan,
-    faultOf: (world, _verb, _index, process) => {
-      if (!world.dice.chance(plan.faultRate) || plan.faults.length === 0) return null;
-      const fault = world.dice.pick(plan.faults);
-      return process.name === "client" ? harmless(fault) : fault;
+    faultOf: ({ name, process }) => {
+      const fault = plan.strikes[name] ?? roll();
+      const met = fault !== null && process === "client" ? harmless(fault) : fault;
+      if (met !== null) struck(name, met);
+      return met;
     },
     client: (client) => perform(client, plan.acts),
   };
@@ -92,9 +107,6 @@ async function perform(client: Client, acts: readonly Act[]): Promise<void> {
   }
 }
 
-/** Which calls meet which faults. */
-export type Strikes = Readonly<Record<number, Fault>>;
-
 /** One program, and faults at chosen calls. */
 export function sweepScenario(
   program: Node,
@@ -105,9 +117,9 @@ export function sweepScenario(
     seed: 1,
     programs: [program],
     processes,
-    faultOf: (_world, _verb, index, process) => {
-      const fault = strikes[index] ?? null;
-      return process.name !== "client" || fault === "replyLost" ? fault : null;
+    faultOf: ({ name, process }) => {
+      const fault = strikes[name] ?? null;
+      return process !== "client" || fault === "replyLost" ? fault : null;
     },
     skewMs: 0,
     liveRuns,

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Fault } from "./faults.js";
 import { randomPlan, scenarioOf } from "./scenarios.js";
 import { simulate } from "./simulate.js";
 
@@ -53,9 +54,16 @@ test(`${runs} seeds from ${firstSeed} keep every promise, twice in the same way`
 }, 600_000);
 
 async function attempt(seed: number): ReturnType<typeof simulate> {
+  const plan = randomPlan(seed);
+  const strikes: Record<string, Fault> = {};
+  const scenario = scenarioOf(plan, (call, fault) => {
+    strikes[call] = fault;
+  });
   try {
-    return await simulate(scenarioOf(randomPlan(seed)));
+    return await simulate(scenario);
   } catch (error) {
-    throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
+    const asPlan = JSON.stringify({ ...plan, faultRate: 0, strikes });
+    const { message } = error as Error;
+    throw new Error(`seed ${seed}: ${message}\n\n${asPlan}`, { cause: error });
   }
 }

@@ -29,8 +29,8 @@ export type Scenario = {
   readonly seed: number;
   readonly programs: readonly Node[];
   readonly processes: number;
-  /** The fault of a call; the index counts all calls. */
-  readonly faultOf: (world: World, verb: Verb, index: number, process: Process) => Fault | null;
+  /** The fault of a call. */
+  readonly faultOf: (call: Call) => Fault | null;
   readonly skewMs: number;
   readonly liveRuns: number;
   /** Some processes run newer code. */
@@ -45,9 +45,11 @@ export type Scenario = {
   readonly hooks?: boolean;
 };
 
+/** "r1 commit 3": the third commit of process r1. So a call keeps its name when others come or go. */
+export type Call = { readonly name: string; readonly process: string; readonly verb: Verb };
+
 export type Report = {
   readonly hash: string;
-  readonly calls: number;
   readonly sometimes: ReadonlyMap<string, number>;
   readonly outcomes: readonly string[];
   readonly log: readonly string[];
@@ -115,7 +117,8 @@ class Simulation implements FaultPlan {
   readonly #sometimes = new Map<string, number>();
   readonly #runners = new Map<Process, Runner>();
   readonly #created = new Set<string>();
-  #calls = 0;
+  /** How often each process has called each verb. */
+  readonly #calls = new Map<string, number>();
   readonly #ticks = new Map<Process, number>();
   /** Whether the code that last began a run was the newer one. */
   readonly #versions = new Map<string, boolean>();
@@ -200,7 +203,7 @@ class Simulation implements FaultPlan {
     const outcomes = this.#checkOutcomes(end);
     this.#countCloseCalls(end);
     const hash = createHash("sha256").update(this.log.join("\n")).digest("hex");
-    return { hash, calls: this.#calls, sometimes: this.#sometimes, outcomes, log: this.log };
+    return { hash, sometimes: this.#sometimes, outcomes, log: this.log };
   }
 
   /** Nobody holds anything, nobody waits for a turn to end, and no hook has to be told anything. */
@@ -489,9 +492,11 @@ class Simulation implements FaultPlan {
   // Faults
 
   faultOf(proc: Process, verb: Verb): Fault | null {
-    this.#calls += 1;
+    const key = `${proc.name} ${verb}`;
+    const count = 1 + (this.#calls.get(key) ?? 0);
+    this.#calls.set(key, count);
     if (this.#isHealed || this.#world.elapsedMs >= this.#scenario.healAtMs) return null;
-    const fault = this.#scenario.faultOf(this.#world, verb, this.#calls, proc);
+    const fault = this.#scenario.faultOf({ name: `${key} ${count}`, process: proc.name, verb });
     if (fault !== null) {
       this.count(`${fault} ${verb}`);
       this.count(fault);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { faults, type Verb } from "./faults.js";
+import { faults, type Fault } from "./faults.js";
 import type { Node } from "./program.js";
 import { alone, deadlyPrograms, longProgram, smallPrograms } from "./programs.js";
 import { sweepScenario, type Strikes } from "./scenarios.js";
-import { simulate } from "./simulate.js";
+import { simulate, type Call, type Scenario } from "./simulate.js";
 
 describe("bodies that end their processes", () => {
   for (const [name, { program, ending }] of Object.entries(deadlyPrograms)) {
@@ -20,10 +20,10 @@ describe("one fault at every call to the store", () => {
       name,
       async () => {
         const options = { processes: alone.has(name) ? 1 : 2 };
-        const { calls } = await simulate(sweepScenario(program, {}, options));
-        expect(calls).toBeGreaterThan(5);
-        for (let at = 1; at <= calls; at++) {
-          for (const fault of faults) await strike(program, { [at]: fault }, options);
+        const calls = await callsOf(sweepScenario(program, {}, options));
+        expect(calls.length).toBeGreaterThan(5);
+        for (const { name: call } of calls) {
+          for (const fault of faults) await strike(program, { [call]: fault }, options);
         }
       },
       120_000,
@@ -37,26 +37,30 @@ describe("a late answer, and a fault meanwhile", () => {
     for (const processes of [1, 2]) {
       test(`${second}, ${processes} processes`, async () => {
         const options = { processes, liveRuns: 0 };
-        const verbs: Verb[] = [];
-        const plain = sweepScenario(longProgram, {}, options);
-        await simulate({
-          ...plain,
-          faultOf: (_world, verb) => {
-            verbs.push(verb);
-            return null;
-          },
-        });
-        for (const [n, verb] of verbs.entries()) {
+        for (const { name, verb } of await callsOf(sweepScenario(longProgram, {}, options))) {
           if (verb !== "load" && verb !== "claim" && verb !== "commit") continue;
-          const at = n + 1;
-          for (let then = at + 1; then <= at + 8; then++) {
-            await strike(longProgram, { [at]: "late", [then]: second }, options);
+          const late = { [name]: "late" } as const;
+          const calls = await callsOf(sweepScenario(longProgram, late, options));
+          const at = calls.findIndex((call) => call.name === name);
+          for (const then of calls.slice(at + 1, at + 9)) {
+            await strike(longProgram, { ...late, [then.name]: second }, options);
           }
         }
       }, 120_000);
     }
   }
 });
+
+/** All calls to the store, in their order. */
+async function callsOf(scenario: Scenario): Promise<Call[]> {
+  const calls: Call[] = [];
+  const faultOf = (call: Call): Fault | null => {
+    calls.push(call);
+    return scenario.faultOf(call);
+  };
+  await simulate({ ...scenario, faultOf });
+  return calls;
+}
 
 async function strike(
   program: Node,
