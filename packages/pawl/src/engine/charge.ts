@@ -8,15 +8,12 @@ export type TakenOver = { readonly seq: number; readonly at: DbTime };
  * Whether a dead owner may have used up an attempt of a step: if the row says so; or if it could start without a
  * row, with what was durable. A single attempt is spent by its row alone.
  */
-export function mayHaveBegun(
-  step: Step,
-  takenOver: TakenOver | null,
-  isInStride: boolean,
-): boolean {
+export function mayHaveBegun(step: Step, takenOver: TakenOver | null): boolean {
   if (step.type !== "do" || step.body?.policy.maxAttempts === 1) return false;
   // Who gives a run back says that its steps do not run any more.
   if (step.recordedAs === "running") return true;
   if (takenOver === null) return false;
   if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= takenOver.at;
-  return isInStride && step.barrier <= takenOver.seq;
+  // Whether the dead owner's code called it in its stride cannot be told: what is no step may take longer this time.
+  return step.barrier <= takenOver.seq;
 }

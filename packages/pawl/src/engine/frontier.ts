@@ -83,7 +83,7 @@ export class Frontier {
   add(step: Step, isInStride: boolean): void {
     // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
     step.needsStartRow ||= !isInStride && step.body?.policy.maxAttempts !== Infinity;
-    if (mayHaveBegun(step, this.#takenOver, isInStride)) {
+    if (mayHaveBegun(step, this.#takenOver)) {
       step.attempts += 1;
       step.needsStartRow = true;
     }
