@@ -1,7 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect, promisify } from "node:util";
@@ -41,8 +39,10 @@ import {
   targetOf,
 } from "../src/testing/conformance/build.js";
 import { inTime } from "../src/testing/conformance/concurrency.js";
+import { postgresTransaction } from "./fixtures.js";
 import { bouncer } from "./support/bouncer.js";
 import { type Database, database, mysqlPool, postgresPool, world } from "./support/database.js";
+import { temporaryFolder } from "./support/folder.js";
 import { inScope, Scope } from "./support/scope.js";
 import { type Kind, servers, sharedServer, stores } from "./support/servers.js";
 import { until } from "./support/until.js";
@@ -89,9 +89,7 @@ function sqliteClass(name: string): SqliteClass {
 }
 
 function file(scope: Scope): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "pawl-drivers-"));
-  scope.defer(() => rmSync(folder, { recursive: true }));
-  return path.join(folder, "test.db");
+  return path.join(temporaryFolder(scope), "test.db");
 }
 
 function sqliteFixture(Handle: SqliteClass, place: "file" | "memory"): StoreFixture {
@@ -532,15 +530,7 @@ function bounced(url: string): StoreFixture {
         store,
         oneWriter: false,
         connect: async () => db.store({ clock }),
-        begin: async () => {
-          const client = await users.connect();
-          await client.query("BEGIN");
-          const end = (statement: string) => async () => {
-            await client.query(statement);
-            client.release();
-          };
-          return { tx: client, commit: end("COMMIT"), rollback: end("ROLLBACK") };
-        },
+        begin: () => postgresTransaction(users),
         destroy: async () => void (await scope.end()),
       };
     },

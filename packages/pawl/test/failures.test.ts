@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { type MysqlPool, mysqlStore } from "pawl/mysql";
@@ -48,6 +46,7 @@ import {
   faultyPgClient,
   faultySqlite,
 } from "./support/faults.js";
+import { temporaryFolder } from "./support/folder.js";
 import { proxy } from "./support/proxy.js";
 import { inScope, type Scope } from "./support/scope.js";
 import { canStartServers, type Kind, privateServer, servers } from "./support/servers.js";
@@ -404,9 +403,7 @@ const lost =
     dialect.classify(error) === "disconnected";
 
 function sqliteFile(scope: Scope): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "pawl-failures-"));
-  scope.defer(() => rmSync(folder, { recursive: true }));
-  return path.join(folder, "test.db");
+  return path.join(temporaryFolder(scope), "test.db");
 }
 
 describe.each(injections)("an error of $name", ({ make, transient, permanent }) => {

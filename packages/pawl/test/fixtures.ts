@@ -1,6 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 import mysql from "mysql2";
@@ -15,6 +13,8 @@ import type {
   TestDatabase,
   TestTransaction,
 } from "../src/testing/conformance/index.js";
+import { temporaryFolder } from "./support/folder.js";
+import { Scope } from "./support/scope.js";
 
 type Options = { readonly clock?: Clock; readonly migrate?: boolean };
 
@@ -26,49 +26,28 @@ export type ServerDefaults = {
 /** Neither the process's zone nor UTC: a time that went through either would be hours off. */
 const SERVER_ZONE = { name: "America/St_Johns", offset: "-03:30" };
 
-/** Undoes in reverse order what was done, all of it; then throws the first failure. */
-class Cleanup {
-  readonly #steps: (() => unknown)[] = [];
-
-  add(step: () => unknown): void {
-    this.#steps.push(step);
-  }
-
-  async run(): Promise<void> {
-    const failures: unknown[] = [];
-    for (const step of this.#steps.splice(0).toReversed()) {
-      try {
-        await step();
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw failures[0];
-  }
-}
-
 /** What all databases have in common: stores to close, and a transaction to end. */
 async function testDatabase(
   options: Options,
   database: {
     readonly oneWriter: boolean;
-    readonly cleanup: Cleanup;
+    readonly scope: Scope;
     /** A store with connections of its own. */
     readonly connect: () => Store;
     readonly begin: () => Promise<TestTransaction>;
   },
 ): Promise<TestDatabase> {
-  const { cleanup, oneWriter } = database;
+  const { scope, oneWriter } = database;
   const connect = async (): Promise<Store> => {
     const store = database.connect();
-    cleanup.add(() => store.close());
+    scope.defer(() => store.close());
     return store;
   };
   try {
     const store = await connect();
     if (options.migrate !== false) await store.migrate();
     let open: TestTransaction | undefined;
-    cleanup.add(() => open?.rollback());
+    scope.defer(() => open?.rollback());
     const begin = async (): Promise<TestTransaction> => {
       const begun = await database.begin();
       const ending = (end: "commit" | "rollback") => async () => {
@@ -78,9 +57,9 @@ async function testDatabase(
       open = { tx: begun.tx, commit: ending("commit"), rollback: ending("rollback") };
       return open;
     };
-    return { store, oneWriter, connect, begin, destroy: () => cleanup.run() };
+    return { store, oneWriter, connect, begin, destroy: () => scope.close() };
   } catch (error) {
-    await cleanup.run().catch(() => {});
+    await scope.end();
     throw error;
   }
 }
@@ -113,12 +92,11 @@ class Shelf {
 
 export const sqliteFile: StoreFixture = {
   async open(options = {}) {
-    const cleanup = new Cleanup();
-    const folder = await mkdtemp(path.join(tmpdir(), "pawl-conformance-"));
-    cleanup.add(() => rm(folder, { recursive: true }));
+    const scope = new Scope();
+    const folder = temporaryFolder(scope);
     const openFile = (): DatabaseSyncInstance => {
       const handle = new DatabaseSync(path.join(folder, "test.db"));
-      cleanup.add(() => handle.close());
+      scope.defer(() => handle.close());
       return handle;
     };
     // The first store is made of the handle that the user's transactions run on: the trap of KERNEL.md, rule 15.
@@ -126,7 +104,7 @@ export const sqliteFile: StoreFixture = {
     let next: DatabaseSyncInstance | undefined = users;
     return testDatabase(options, {
       oneWriter: true,
-      cleanup,
+      scope,
       connect: () => {
         const handle = next ?? openFile();
         next = undefined;
@@ -140,12 +118,12 @@ export const sqliteFile: StoreFixture = {
 /** A database in memory has one handle, which all stores and the user share. */
 export const sqliteMemory: StoreFixture = {
   async open(options = {}) {
-    const cleanup = new Cleanup();
+    const scope = new Scope();
     const handle = new DatabaseSync(":memory:");
-    cleanup.add(() => handle.close());
+    scope.defer(() => handle.close());
     return testDatabase(options, {
       oneWriter: true,
-      cleanup,
+      scope,
       connect: () => sqliteStore(handle, clockOf(options)),
       begin: async () => sqliteTransaction(handle),
     });
@@ -173,36 +151,28 @@ export function postgres(url: string, { isolation }: ServerDefaults = {}): Serve
   const shelf = new Shelf();
   return {
     async open(options = {}) {
-      const cleanup = new Cleanup();
+      const scope = new Scope();
       const schema = shelf.take(options);
       const openPool = (): pg.Pool => {
         const pool = newPool();
-        cleanup.add(() => pool.end());
+        scope.defer(() => pool.end());
         return pool;
       };
       const users = openPool();
-      cleanup.add(async () => {
+      scope.defer(async () => {
         await users.query(options.migrate === false ? dropSchema(schema) : emptySchema(schema));
         if (options.migrate !== false) shelf.put(schema);
       });
       let next: pg.Pool | undefined = users;
       return testDatabase(options, {
         oneWriter: false,
-        cleanup,
+        scope,
         connect: () => {
           const pool = next ?? openPool();
           next = undefined;
           return postgresStore(pool, { schema, ...clockOf(options) });
         },
-        begin: async () => {
-          const client = await users.connect();
-          await client.query("BEGIN");
-          const end = (statement: string) => async () => {
-            await client.query(statement);
-            client.release();
-          };
-          return { tx: client, commit: end("COMMIT"), rollback: end("ROLLBACK") };
-        },
+        begin: () => postgresTransaction(users),
       });
     },
     async dispose() {
@@ -211,6 +181,17 @@ export function postgres(url: string, { isolation }: ServerDefaults = {}): Serve
       await pool.end();
     },
   };
+}
+
+/** As a user's own: on a connection of their pool. */
+export async function postgresTransaction(users: pg.Pool): Promise<TestTransaction> {
+  const client = await users.connect();
+  await client.query("BEGIN");
+  const end = (statement: string) => async () => {
+    await client.query(statement);
+    client.release();
+  };
+  return { tx: client, commit: end("COMMIT"), rollback: end("ROLLBACK") };
 }
 
 const dropSchema = (schema: string) => `DROP SCHEMA IF EXISTS ${schema} CASCADE`;
@@ -236,22 +217,22 @@ export function mysqlFamily(url: string, { isolation }: ServerDefaults = {}): Se
   const shelf = new Shelf();
   return {
     async open(options = {}) {
-      const cleanup = new Cleanup();
+      const scope = new Scope();
       const name = shelf.take(options);
       const openPool = (): mysql.Pool => {
         const pool = newPool();
-        cleanup.add(() => pool.promise().end());
+        scope.defer(() => pool.promise().end());
         return pool;
       };
       const users = openPool();
-      cleanup.add(async () => {
+      scope.defer(async () => {
         await (options.migrate === false ? dropTables(users, name) : emptyTables(users, name));
         if (options.migrate !== false) shelf.put(name);
       });
       let stores = 0;
       return testDatabase(options, {
         oneWriter: false,
-        cleanup,
+        scope,
         connect: () => {
           // Pools with callbacks and with promises in turn: people have either.
           const pool = stores === 0 ? users : openPool();

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { mysqlStore } from "pawl/mysql";
@@ -48,6 +46,7 @@ import {
   world,
 } from "./support/database.js";
 import { databaseError, Fault, faultyMysqlPool, watchMysqlErrors } from "./support/faults.js";
+import { temporaryFolder } from "./support/folder.js";
 import { inScope, type Scope } from "./support/scope.js";
 import { type Kind, servers } from "./support/servers.js";
 import { until } from "./support/until.js";
@@ -502,11 +501,7 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
 });
 
 describe("rule 15: SQLite, a write on the user's handle inside the user's transaction", () => {
-  const file = (scope: Scope): string => {
-    const folder = mkdtempSync(path.join(tmpdir(), "pawl-rules-"));
-    scope.defer(() => rmSync(folder, { recursive: true }));
-    return path.join(folder, "test.db");
-  };
+  const file = (scope: Scope): string => path.join(temporaryFolder(scope), "test.db");
 
   test("naive: is acknowledged and then rolled back", () =>
     inScope(async (scope) => {

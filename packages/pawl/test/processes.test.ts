@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { sqliteStore } from "pawl/sqlite";
@@ -18,8 +16,10 @@ import {
   stepsOf,
   targetOf,
 } from "../src/testing/conformance/build.js";
+import { compiled } from "./support/compile.js";
 import { database } from "./support/database.js";
-import { compileWorker, startWorker, type Worker } from "./support/processes.js";
+import { temporaryFolder } from "./support/folder.js";
+import { startWorker, type Worker } from "./support/processes.js";
 import { inScope, Scope } from "./support/scope.js";
 import { stores } from "./support/servers.js";
 import { until } from "./support/until.js";
@@ -30,7 +30,7 @@ import type { WorkerPlace } from "./support/worker.js";
 let workerFile: string;
 const all = new Scope();
 beforeAll(async () => {
-  workerFile = await compileWorker(all);
+  workerFile = await compiled(all, "pawl/test/support/worker.ts");
 });
 afterAll(() => all.end());
 
@@ -40,9 +40,7 @@ async function somewhere(
   kind: WorkerPlace["kind"],
 ): Promise<{ place: WorkerPlace; store: Store }> {
   if (kind === "sqlite") {
-    const folder = mkdtempSync(path.join(tmpdir(), "pawl-processes-"));
-    scope.defer(() => rmSync(folder, { recursive: true }));
-    const at = path.join(folder, "test.db");
+    const at = path.join(temporaryFolder(scope), "test.db");
     const handle = new DatabaseSync(at);
     scope.defer(() => handle.close());
     const store = sqliteStore(handle);

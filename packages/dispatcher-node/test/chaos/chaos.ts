@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeError } from "../../../pawl/src/model/error-codec.js";
@@ -7,6 +5,7 @@ import { Checker, must, type InstanceRow, type Snapshot } from "../../../pawl/te
 import type { Ledger } from "../../../pawl/test/sim/ledger.js";
 import { messageOf, normal, outcomesOf, type Node } from "../../../pawl/test/sim/program.js";
 import { Dice } from "../../../pawl/test/sim/random.js";
+import { temporaryFolder } from "../../../pawl/test/support/folder.js";
 import { inScope, type Scope } from "../../../pawl/test/support/scope.js";
 import type { Kind } from "../../../pawl/test/support/servers.js";
 import { LedgerFile, readLedger } from "./ledger-file.js";
@@ -50,7 +49,7 @@ export function chaos(options: Options): Promise<ChaosReport> {
       new Process(scope, options.file, {
         name,
         role,
-        ...place.worker,
+        place: place.store,
         ledger: ledgerPath,
         leaseMs: LEASE_MS,
       });
@@ -98,9 +97,7 @@ export function chaos(options: Options): Promise<ChaosReport> {
 }
 
 function ledgerIn(scope: Scope): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "pawl-chaos-"));
-  scope.defer(() => rmSync(folder, { recursive: true }));
-  const file = path.join(folder, "ledger");
+  const file = path.join(temporaryFolder(scope), "ledger");
   new LedgerFile(file).close();
   return file;
 }

@@ -1,18 +1,17 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { openSqlite } from "@pawl/dispatcher-node";
 import { sqliteStore } from "pawl/sqlite";
 import type { Snapshot } from "../../../pawl/test/sim/checker.js";
 import { database, type Row, type Session } from "../../../pawl/test/support/database.js";
+import { temporaryFolder } from "../../../pawl/test/support/folder.js";
 import { proxy } from "../../../pawl/test/support/proxy.js";
 import type { Scope } from "../../../pawl/test/support/scope.js";
 import { privateServer, type Kind } from "../../../pawl/test/support/servers.js";
-import type { WorkerOptions } from "./worker.js";
+import type { StorePlace } from "../support/open-store.js";
 
 /** Where the processes meet: a database, what can happen to it, and a look at its rows. */
 export type Place = {
-  readonly worker: Pick<WorkerOptions, "kind" | "at" | "database">;
+  readonly store: StorePlace;
   /** Things that can happen to a server and the lines to it, by what they are called in the report. */
   readonly accidents: Readonly<Record<string, (dice: { upTo(max: number): number }) => unknown>>;
   /** All rows at one moment. */
@@ -39,14 +38,12 @@ export async function somewhere(scope: Scope, kind: Kind | "sqlite"): Promise<Pl
 }
 
 async function sqliteFile(scope: Scope): Promise<Place> {
-  const folder = mkdtempSync(path.join(tmpdir(), "pawl-chaos-"));
-  scope.defer(() => rmSync(folder, { recursive: true }));
-  const at = path.join(folder, "chaos.db");
+  const at = path.join(temporaryFolder(scope), "chaos.db");
   const handle = openSqlite(at);
   scope.defer(() => handle.close());
   await sqliteStore(handle).migrate();
   return {
-    worker: { kind: "sqlite", at, database: "" },
+    store: { kind: "sqlite", at, name: "" },
     accidents: {},
     snapshot: async () => {
       handle.exec("BEGIN");
@@ -73,7 +70,7 @@ async function onServer(scope: Scope, kind: Kind): Promise<Place> {
     }
   };
   return {
-    worker: { kind, at: line.url, database: db.name },
+    store: { kind, at: line.url, name: db.name },
     accidents: {
       "server restarts": () => server.restart(),
       "replies lost": (dice) => line.cut("reply", 1 + dice.upTo(60)),

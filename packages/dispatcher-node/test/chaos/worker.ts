@@ -4,26 +4,22 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { drainOnSignals, openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
+import { drainOnSignals, serve, startRunner } from "@pawl/dispatcher-node";
 import {
   createWorkflows,
   defineWorkflow,
   type StepContext,
-  type Store,
   type WorkflowEvent,
   type WorkflowStep,
 } from "pawl";
 import { execute, type DoNode, type Node, type Outside } from "../../../pawl/test/sim/program.js";
+import { openStore, type StorePlace } from "../support/open-store.js";
 import { LedgerFile } from "./ledger-file.js";
 
 export type WorkerOptions = {
   readonly name: string;
   readonly role: "api" | "runner";
-  readonly kind: "sqlite" | "postgres" | "mariadb" | "mysql";
-  /** A URL, or the path of a SQLite file. */
-  readonly at: string;
-  /** The schema or the database. */
-  readonly database: string;
+  readonly place: StorePlace;
   readonly ledger: string;
   readonly leaseMs: number;
 };
@@ -32,21 +28,6 @@ export type ProgramParams = { readonly program: Node; readonly of?: string };
 
 const options = JSON.parse(process.argv[2] ?? "") as WorkerOptions;
 const ledger = new LedgerFile(options.ledger);
-
-async function open({ kind, at, database }: WorkerOptions): Promise<Store> {
-  if (kind === "sqlite") {
-    const { sqliteStore } = await import("pawl/sqlite");
-    return sqliteStore(openSqlite(at));
-  }
-  if (kind === "postgres") {
-    const { default: pg } = await import("pg");
-    const { postgresStore } = await import("pawl/postgres");
-    return postgresStore(new pg.Pool({ connectionString: at }), { schema: database });
-  }
-  const { default: mysql } = await import("mysql2/promise");
-  const { mysqlStore } = await import("pawl/mysql");
-  return mysqlStore(mysql.createPool({ uri: at, database }));
-}
 
 const PROGRAM = defineWorkflow({
   name: "program",
@@ -119,7 +100,11 @@ const logger = {
   warn: (event: string, fields?: object) => process.send?.({ level: "warn", event, ...fields }),
   error: (event: string, fields?: object) => process.send?.({ level: "error", event, ...fields }),
 };
-const pawl = createWorkflows({ workflows: { PROGRAM }, store: await open(options), logger });
+const pawl = createWorkflows({
+  workflows: { PROGRAM },
+  store: await openStore(options.place),
+  logger,
+});
 process.on("disconnect", () => process.exit(99));
 
 if (options.role === "api") {

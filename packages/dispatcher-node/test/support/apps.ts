@@ -1,15 +1,16 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { openSqlite } from "@pawl/dispatcher-node";
 import { createWorkflows, type Store } from "pawl";
 import { sqliteStore } from "pawl/sqlite";
 import { database } from "../../../pawl/test/support/database.js";
+import { temporaryFolder } from "../../../pawl/test/support/folder.js";
 import type { Scope } from "../../../pawl/test/support/scope.js";
 import { until } from "../../../pawl/test/support/until.js";
-import type { AppOptions, AppPlace } from "./app.js";
+import type { AppOptions } from "./app.js";
+import type { StorePlace } from "./open-store.js";
 import { workflow, type Trace } from "./work.js";
 
 export type App = {
@@ -28,11 +29,10 @@ const defaults = { leaseMs: 2_000, drainMs: 10_000, pollMs: 600_000 };
 /** A migrated database, what bodies leave behind, and a way to start processes on it. */
 export async function stage(
   scope: Scope,
-  kind: AppPlace["kind"],
+  kind: StorePlace["kind"],
   given: { readonly url?: string } = {},
 ) {
-  const folder = mkdtempSync(path.join(tmpdir(), "pawl-apps-"));
-  scope.defer(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(scope);
   const { place, store } = await somewhere(scope, kind, folder, given);
   const workflows = {
     WORK: workflow(
@@ -72,10 +72,10 @@ function ledgerIn(folder: string): Trace[] {
 
 async function somewhere(
   scope: Scope,
-  kind: AppPlace["kind"],
+  kind: StorePlace["kind"],
   folder: string,
   given: { readonly url?: string },
-): Promise<{ place: AppPlace; store: Store }> {
+): Promise<{ place: StorePlace; store: Store }> {
   if (kind === "sqlite") {
     const at = path.join(folder, "pawl.db");
     const handle = openSqlite(at);

@@ -3,7 +3,7 @@ import { instancesWorld, type InstancesWorld } from "../../test/support/instance
 import type { Workflow } from "../authoring/bindings.js";
 import { defineWorkflow } from "../authoring/define-workflow.js";
 import { encodeError } from "../model/error-codec.js";
-import type { StepWrite } from "../store/store.js";
+import { aStep } from "../testing/conformance/build.js";
 import { history, type HistoryOptions } from "./history.js";
 import { list, type ListOptions } from "./list.js";
 
@@ -84,22 +84,6 @@ describe("list", () => {
 });
 
 describe("history", () => {
-  const step = (ord: number, given: Partial<StepWrite>): StepWrite => ({
-    ord,
-    name: `step ${ord}`,
-    count: 1,
-    type: "do",
-    status: "completed",
-    seq: ord,
-    calledAfter: ord - 1,
-    attempts: 1,
-    tookMs: 0,
-    wake: null,
-    waitKey: null,
-    result: null,
-    error: null,
-    ...given,
-  });
   const waiting = { status: "waiting", seq: null, result: null, error: null } as const;
   const no = encodeError(new RangeError("no"));
   const later = (seconds: number) => new Date(startedAt.getTime() + seconds * 1_000);
@@ -114,11 +98,11 @@ describe("history", () => {
       {
         seenEvents: 1,
         steps: [
-          step(1, { result: '{"n":1}' }),
-          step(2, { status: "errored", error: no, attempts: 2 }),
-          step(3, { ...waiting, attempts: 1, wake: { inMs: 5_000 } }),
-          step(4, { ...waiting, type: "sleep", attempts: 0, wake: { inMs: 6_000 } }),
-          step(5, { ...waiting, type: "waitForEvent", attempts: 0, waitKey: "go" }),
+          aStep(1, { result: '{"n":1}' }),
+          aStep(2, { status: "errored", result: null, error: no, attempts: 2 }),
+          aStep(3, { ...waiting, attempts: 1, wake: { inMs: 5_000 } }),
+          aStep(4, { ...waiting, type: "sleep", attempts: 0, wake: { inMs: 6_000 } }),
+          aStep(5, { ...waiting, type: "waitForEvent", attempts: 0, waitKey: "go" }),
         ],
         attempts: [
           { ord: 2, n: 1, tookMs: 500, error: no },
@@ -174,7 +158,7 @@ describe("history", () => {
 
   test("pages, and keeps the runs before a restart", async () => {
     const instance = await order.create({ id: "a" });
-    const steps = [step(1, {}), step(2, {}), step(3, {})];
+    const steps = [aStep(1, {}), aStep(2, {}), aStep(3, {})];
     await world.turn(target("a"), { kind: "complete", output: '"done"' }, { steps });
     await instance.restart();
     const { runs, entries } = await history(world.context, "order", "a");

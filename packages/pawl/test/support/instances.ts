@@ -11,6 +11,7 @@ import { webRuntime } from "../../src/runtime.js";
 import type { Target } from "../../src/store/records.js";
 import type { Claimed, Next, Part, Store } from "../../src/store/store.js";
 import { ManualClock } from "../../src/testing/clock.js";
+import { aPart } from "../../src/testing/conformance/build.js";
 
 const leaseMs = 60_000;
 
@@ -130,20 +131,7 @@ export async function instancesWorld(
       if (claimed === undefined) throw new Error(`${target.id} cannot be claimed`);
       const partNumber = (parts.get(claimed.iid) ?? 0) + 1;
       parts.set(claimed.iid, partNumber);
-      const part: Part = {
-        iid: claimed.iid,
-        runNumber: claimed.runNumber,
-        claimNumber: claimed.claimNumber,
-        partNumber,
-        seenEvents: claimed.eventCount,
-        steps: [],
-        attempts: [],
-        consumed: [],
-        spawns: [],
-        deliveries: [],
-        next,
-        ...given,
-      };
+      const part = aPart(claimed, { partNumber, next, ...given });
       const [answer] = await store.commit([part]);
       if (answer?.kind !== "ok") throw new Error(`the part was answered: ${answer?.kind}`);
     },

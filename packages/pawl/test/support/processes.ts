@@ -1,37 +1,8 @@
-import { type ChildProcess, execFile, fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import path from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Store, StoreVerb } from "../../src/store/store.js";
 import type { Scope } from "./scope.js";
 import type { Answer, Call, WorkerPlace } from "./worker.js";
-
-const root = fileURLToPath(new URL("../../../../", import.meta.url));
-
-/** Compiles the worker and the sources that it needs; answers its file. Inside the repository, to find the drivers. */
-export async function compileWorker(scope: Scope): Promise<string> {
-  await mkdir(path.join(root, ".cache"), { recursive: true });
-  const folder = await mkdtemp(path.join(root, ".cache", "worker-"));
-  scope.defer(() => rm(folder, { recursive: true }));
-  const config = {
-    extends: path.join(root, "tsconfig.base.json"),
-    compilerOptions: {
-      types: ["node"],
-      composite: false,
-      sourceMap: false,
-      noCheck: true, // that is `npm run check`'s
-      rootDir: path.join(root, "packages/pawl"),
-      outDir: folder,
-    },
-    files: [path.join(root, "packages/pawl/test/support/worker.ts")],
-  };
-  await writeFile(path.join(folder, "tsconfig.json"), JSON.stringify(config));
-  const tsc = path.join(root, "node_modules/typescript/bin/tsc");
-  await promisify(execFile)(process.execPath, [tsc, "-p", folder]);
-  return path.join(folder, "test/support/worker.js");
-}
 
 type Verbs = { [V in StoreVerb]: (...args: Parameters<Store[V]>) => ReturnType<Store[V]> };
 

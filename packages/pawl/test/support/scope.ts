@@ -17,6 +17,12 @@ export class Scope {
     }
     return failures;
   }
+
+  /** Throws the first failure. */
+  async close(): Promise<void> {
+    const [failure] = await this.end();
+    if (failure !== undefined) throw failure;
+  }
 }
 
 export async function inScope<T>(work: (scope: Scope) => Promise<T>): Promise<T> {
@@ -28,7 +34,6 @@ export async function inScope<T>(work: (scope: Scope) => Promise<T>): Promise<T>
     await scope.end(); // the first failure is the one worth reading
     throw error;
   }
-  const [failure] = await scope.end();
-  if (failure !== undefined) throw failure;
+  await scope.close();
   return result;
 }
