@@ -1,13 +1,13 @@
 import type { Miniflare } from "miniflare";
 import { storeConformance } from "pawl/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bundled, workerd } from "./support/workerd.js";
+import { bundled, worker, workerd } from "./support/workerd.js";
 
 describe("the store in a Durable Object, in workerd", () => {
   let server: Miniflare;
 
   beforeAll(async () => {
-    server = workerd(await bundled("conformance"), "Conformance");
+    server = workerd(await bundled(worker("conformance")), "Conformance");
     await server.ready;
   });
   afterAll(() => server.dispose());

@@ -1,21 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HostProcess } from "./support/host.js";
 
 describe("the engine in a Durable Object, in workerd", () => {
-  let folder: string;
   let host: HostProcess;
 
   beforeAll(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), "pawl-object-"));
-    host = await HostProcess.start(folder);
+    host = await HostProcess.start();
   });
-  afterAll(async () => {
-    await host.stop();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => host.end());
 
   test("an instance runs its steps", async () => {
     await host.do("create", { binding: "STEPS", id: "ten", params: { steps: 10 } });

@@ -86,6 +86,7 @@ test("the page explains every event that is logged, and no others", () => {
     "packages/pawl/src/http/",
     "packages/pawl/src/runner/",
     "packages/dispatcher-node/src/",
+    "packages/dispatcher-cloudflare-do/src/",
   ];
   const logged = folders.flatMap((folder) =>
     readdirSync(new URL(folder, root))
@@ -93,7 +94,7 @@ test("the page explains every event that is logged, and no others", () => {
       .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
       .flatMap((text) => [
         ...text.matchAll(
-          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#say)\(\s*["`]([\w.]+)["`]/g,
+          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#failed|#say)\(\s*["`]([\w.]+)["`]/g,
         ),
       ])
       .map(([, event]) => event),

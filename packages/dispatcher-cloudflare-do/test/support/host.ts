@@ -1,6 +1,10 @@
 import { execFileSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { Response, type Miniflare } from "miniflare";
-import { bundled, workerd } from "./workerd.js";
+import type { TestContext } from "vitest";
+import { bundled, worker, workerd } from "./workerd.js";
 
 /** workerd with the worker of test/workers/host.ts, which can be ended and started again on the same storage. */
 export class HostProcess {
@@ -15,8 +19,9 @@ export class HostProcess {
     this.#folder = folder;
   }
 
-  static async start(folder: string): Promise<HostProcess> {
-    const host = new HostProcess(await bundled("host"), folder);
+  static async start(): Promise<HostProcess> {
+    const folder = await mkdtemp(path.join(tmpdir(), "pawl-object-"));
+    const host = new HostProcess(await bundled(worker("host")), folder);
     await host.start();
     return host;
   }
@@ -39,7 +44,13 @@ export class HostProcess {
     this.#server = null;
   }
 
-  /** kill -9 of workerd. */
+  /** It does not come back. */
+  async end(): Promise<void> {
+    await this.stop();
+    await rm(this.#folder, { recursive: true });
+  }
+
+  /** kill -9 of every workerd that this process has started. */
   async kill(): Promise<void> {
     const children = execFileSync("ps", ["-o", "pid=,comm=", "--ppid", String(process.pid)], {
       encoding: "utf8",
@@ -58,8 +69,15 @@ export class HostProcess {
     return json.value;
   }
 
-  fetch(path: string, init: { method?: string; body?: string } = {}) {
+  fetch(route: string, init: { method?: string; body?: string } = {}) {
     if (this.#server === null) throw new Error("workerd does not run");
-    return this.#server.dispatchFetch(`http://host${path}`, init);
+    return this.#server.dispatchFetch(`http://host${route}`, init);
   }
+}
+
+/** One for this test alone, given by its context: tests that run side by side share all else. */
+export async function aHost({ onTestFinished }: Pick<TestContext, "onTestFinished">) {
+  const host = await HostProcess.start();
+  onTestFinished(() => host.end());
+  return host;
 }

@@ -1,14 +1,11 @@
-import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 
-const workers = fileURLToPath(new URL("../workers", import.meta.url));
-
-/** A worker of test/workers as one file. */
-export async function bundled(name: string): Promise<string> {
+/** A worker as one file, as wrangler would make it. */
+export async function bundled(file: string): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [path.join(workers, `${name}.ts`)],
+    entryPoints: [file],
     bundle: true,
     write: false,
     format: "esm",
@@ -32,4 +29,9 @@ export function workerd(
     durableObjects: { OBJECTS: { className, useSQLite: true } },
     ...options,
   } as MiniflareOptions);
+}
+
+/** A file of test/workers. */
+export function worker(name: string): string {
+  return fileURLToPath(new URL(`../workers/${name}.ts`, import.meta.url));
 }

@@ -29,11 +29,15 @@ const registry = defineRegistry({
   }),
   SLEEPER: defineWorkflow({
     name: "sleeper",
-    async run(event, step) {
+    async run(event, step, { env }) {
       const { ms } = event.payload as { ms: number };
       const sleptFrom = await step.do("before", () => Date.now());
       await step.sleep("nap", ms);
-      return { sleptMs: (await step.do("after", () => Date.now())) - sleptFrom };
+      const wokeAt = await step.do("after", async () => {
+        await note(env as Env, `${event.instanceId} woke`);
+        return Date.now();
+      });
+      return { sleptMs: wokeAt - sleptFrom };
     },
   }),
   RETRIES: defineWorkflow({
@@ -62,6 +66,7 @@ const registry = defineRegistry({
       return step.do("body", { retries: { limit: 2, delay: 10 } }, async ({ attempt }) => {
         await note(env as Env, `${event.instanceId} began ${attempt}`);
         await scheduler.wait(ms);
+        await note(env as Env, `${event.instanceId} ended ${attempt}`);
         return attempt;
       });
     },

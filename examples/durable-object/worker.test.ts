@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { onTestFinished, expect, test } from "vitest";
+import { bundled, workerd } from "../../packages/dispatcher-cloudflare-do/test/support/workerd.js";
+import { examplesIn, wholeOf } from "../../packages/dispatcher-node/test/quoted.js";
+
+const token = "a-secret-of-at-least-24-bytes";
+const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+type Config = {
+  compatibility_date: string;
+  durable_objects: { bindings: { name: string; class_name: string }[] };
+  migrations: { new_sqlite_classes: string[] }[];
+};
+
+test("the worker takes an order, and its API serves those who have the token", async () => {
+  const config = JSON.parse(readFileSync(here("wrangler.json"), "utf8")) as Config;
+  const isSqlite = (name: string) =>
+    config.migrations.some(({ new_sqlite_classes: classes }) => classes.includes(name));
+  const server = workerd(await bundled(here("worker.ts")), "", {
+    compatibilityDate: config.compatibility_date,
+    bindings: { API_TOKEN: token },
+    durableObjects: Object.fromEntries(
+      config.durable_objects.bindings.map(({ name, class_name: className }) => [
+        name,
+        { className, useSQLite: isSqlite(className) },
+      ]),
+    ),
+  });
+  onTestFinished(() => server.dispose());
+  const api = async (path: string, init: { method?: string; body?: string } = {}) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await server.dispatchFetch(`http://orders/api${path}`, { ...init, headers });
+    return (await answer.json()) as { details: object };
+  };
+
+  const made = await server.dispatchFetch("http://orders/");
+  const { id } = (await made.json()) as { id: string };
+  const approved = JSON.stringify({ type: "approved", payload: { by: "Grace" } });
+  await api(`/workflows/order/instances/${id}/events`, { method: "POST", body: approved });
+  await expect
+    .poll(async () => (await api(`/workflows/order/instances/${id}`)).details, { timeout: 20_000 })
+    .toEqual({
+      status: "complete",
+      output: { payment: "charged Ada", approvedBy: "Grace" },
+    });
+  const stranger = await server.dispatchFetch("http://orders/api/workflows");
+  expect(stranger.status).toBe(401);
+});
+
+test("docs/durable-objects.md quotes the worker", () => {
+  expect(examplesIn("docs/durable-objects.md")).toEqual([
+    wholeOf("examples/durable-object/worker.ts"),
+  ]);
+});
