@@ -46,12 +46,10 @@ async function startOnce(): Promise<void> {
 async function summary(): Promise<string> {
   const lines: string[] = [];
   for (const { name } of Object.values(registry)) {
+    if (name === "chapter") continue; // the report's own
     const { instances, hasNextPage } = await pawl.list(name, { pageSize: 5 });
-    if (instances.length === 0) continue;
-    const more = hasNextPage ? " …" : "";
-    lines.push(
-      `  ${name.padEnd(11)} ${instances.map(({ id, details }) => `${id} (${details.status})`).join(", ")}${more}`,
-    );
+    const states = instances.map(({ id, details }) => `${id} (${details.status})`);
+    lines.push(`  ${name.padEnd(11)} ${states.join(", ")}${hasNextPage ? " …" : ""}`);
   }
   return lines.join("\n");
 }
@@ -87,10 +85,10 @@ function sayHello(url: string): void {
   console.log(`
 Pawl runs. Look at ${url}
 
-When it started, ${FOLDER}/demo.db had:
+In ${FOLDER}/demo.db at the start:
 ${before}
 
-Approve the order that waits, look at it, start another one, list the orders:
+Approve order-1 when it waits for that, look at it, start another one, list the orders:
 
   curl -X POST ${api}/order/instances/order-1/events -H 'content-type: application/json' -d '{"type":"approved","payload":{"by":"Grace"}}'
   curl ${api}/order/instances/order-1

@@ -16,9 +16,9 @@ export type WorkflowJitter =
 
 export type WorkflowRetries = {
   /** Retries after the first attempt: 2 means up to 3 attempts. May be `Infinity`. */
-  readonly limit: number;
+  readonly limit?: number | undefined;
   /** Before the first retry, counted from the failure. */
-  readonly delay: WorkflowDuration;
+  readonly delay?: WorkflowDuration | undefined;
   readonly backoff?: WorkflowBackoff | undefined;
   readonly jitter?: WorkflowJitter | undefined;
   /** No delay is longer, however many attempts there were. */
@@ -35,7 +35,11 @@ export type WorkflowStepConfig = {
 
 /** A step's config with the defaults filled in. */
 export type EffectiveStepConfig = {
-  readonly retries: WorkflowRetries & { readonly backoff: WorkflowBackoff };
+  readonly retries: {
+    readonly limit: number;
+    readonly delay: WorkflowDuration;
+    readonly backoff: WorkflowBackoff;
+  };
   readonly timeout: WorkflowDuration;
 };
 
