@@ -6,7 +6,7 @@ import { policyMaker } from "./step-config.js";
 const YEAR_MS = 365 * 86_400_000;
 
 function delays(retries: object, chance: number): (number | null)[] {
-  const policy = policyMaker(undefined, YEAR_MS)("s", { retries: retries as never });
+  const policy = policyMaker(undefined, YEAR_MS)("s", { retries });
   const random = { next: () => chance, bytes: () => {} };
   return Array.from({ length: 11 }, (_, n) =>
     retryDelayMs(new Error("no"), n + 1, policy, { random, now: 0 }),
