@@ -3,7 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { decodeError } from "../../../pawl/src/model/error-codec.js";
 import { Checker, must, type InstanceRow, type Snapshot } from "../../../pawl/test/sim/checker.js";
 import type { Ledger } from "../../../pawl/test/sim/ledger.js";
-import { messageOf, normal, outcomesOf, type Node } from "../../../pawl/test/sim/program.js";
+import {
+  looseBranches,
+  messageOf,
+  normal,
+  outcomesOf,
+  type Node,
+} from "../../../pawl/test/sim/program.js";
 import { Dice } from "../../../pawl/test/sim/random.js";
 import { temporaryFolder } from "../../../pawl/test/support/folder.js";
 import { inScope, type Scope } from "../../../pawl/test/support/scope.js";
@@ -176,10 +182,7 @@ function stuck({ tickets, instances, steps }: Snapshot): string {
 
 /** The database, the ledger of the bodies and what people were told must tell one story. */
 function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): void {
-  for (const [id, program] of log.unsure) {
-    // Its races may be decided by something that is no step, and not twice in the same way.
-    if (hasForeignAwaits(program)) checker.diverged(id);
-  }
+  for (const [id, program] of log.unsure) checker.loose(id, looseBranches(program));
   checker.end(last, ledger);
   const byId = new Map<string, InstanceRow>();
   for (const row of last.instances) {
@@ -203,12 +206,6 @@ function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): vo
     if (log.restarted.has(id)) continue;
     must(eventIds.get(eventId) === 1, () => `${sent} is there ${eventIds.get(eventId) ?? 0} times`);
   }
-}
-
-function hasForeignAwaits(node: Node): boolean {
-  if (node.kind === "aside" || node.kind === "hurry" || node.kind === "stray") return true;
-  if (node.kind === "try") return hasForeignAwaits(node.item);
-  return "items" in node && node.items.some(hasForeignAwaits);
 }
 
 function mustBePossible({ id, status, output, error }: InstanceRow, program: Node) {

@@ -77,6 +77,7 @@ export class Checker {
   readonly #left = new Map<string, number>();
   /** Runs whose code did not call again what it had called: their races may end in another way. */
   readonly #diverged = new Set<string>();
+  readonly #loose = new Set<string>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -113,6 +114,11 @@ export class Checker {
 
   get hasLiveRuns(): boolean {
     return this.#tickets.size > 0;
+  }
+
+  /** The branches of an instance's program that something else than a step may decide. */
+  loose(id: string, branches: readonly string[]): void {
+    for (const branch of branches) this.#loose.add(`${id} ${branch}`);
   }
 
   diverged(id: string): void {
@@ -286,7 +292,9 @@ export class Checker {
     const taken = new Map<string, string>();
     for (const { run, step } of entries) {
       const [branch, winner] = step.split(":");
-      if (winner === undefined || this.hasDiverged(run.split("#")[0] ?? "")) continue;
+      const [id = ""] = run.split("#");
+      const isLoose = this.hasDiverged(id) || this.#loose.has(`${id} ${branch}`);
+      if (winner === undefined || isLoose) continue;
       const key = `${run} ${branch}`;
       const before = taken.get(key) ?? winner;
       must(before === winner, () => `the race of ${key} was won by ${before} and by ${winner}`);

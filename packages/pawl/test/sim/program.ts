@@ -159,6 +159,21 @@ export function messageOf(error: unknown): string {
   return error.name === "Error" ? error.message : error.name;
 }
 
+/** The branches that something else than a step may decide, and not twice in the same way. */
+export function looseBranches(node: Node): string[] {
+  const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
+  const within = items.flatMap(looseBranches);
+  return node.kind === "branch" && node.items.some(hasForeignAwait)
+    ? [node.name, ...within]
+    : within;
+}
+
+function hasForeignAwait(node: Node): boolean {
+  if (node.kind === "aside" || node.kind === "hurry" || node.kind === "stray") return true;
+  const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
+  return items.some(hasForeignAwait);
+}
+
 /** An output as `outcomesOf` writes it: without the tokens of bodies. */
 export function normal(output: string | null): string {
   return JSON.stringify(JSON.parse(output ?? "null"), (_key, value: unknown) =>

@@ -15,6 +15,7 @@ import { Ledger } from "./ledger.js";
 import { OutboxChecker, type Posted, type Told } from "./outbox-checker.js";
 import {
   execute,
+  looseBranches,
   messageOf,
   normal,
   outcomesOf,
@@ -634,9 +635,10 @@ class Simulation implements FaultPlan {
       },
     );
     const ids: string[] = [];
-    for (const n of this.#scenario.programs.keys()) {
+    for (const [n, program] of this.#scenario.programs.entries()) {
       const id = `p${n}`;
       ids.push(id);
+      this.#checker.loose(id, looseBranches(program));
       await untilAnswered(world, async () => {
         await workflows.PROGRAM.create({ id, params: { n } }).catch(ifDuplicate);
         this.#created.add(id);
