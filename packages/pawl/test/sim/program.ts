@@ -169,7 +169,7 @@ export function looseBranches(node: Node): string[] {
 }
 
 function hasForeignAwait(node: Node): boolean {
-  if (node.kind === "aside" || node.kind === "hurry" || node.kind === "stray") return true;
+  if (["aside", "hurry", "stray", "spawn"].includes(node.kind)) return true;
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
   return items.some(hasForeignAwait);
 }
