@@ -1,7 +1,13 @@
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeError } from "../../../pawl/src/model/error-codec.js";
-import { Checker, must, type InstanceRow, type Snapshot } from "../../../pawl/test/sim/checker.js";
+import {
+  Checker,
+  must,
+  Violation,
+  type InstanceRow,
+  type Snapshot,
+} from "../../../pawl/test/sim/checker.js";
 import type { Ledger } from "../../../pawl/test/sim/ledger.js";
 import {
   looseBranches,
@@ -85,6 +91,7 @@ export function chaos(options: Options): Promise<ChaosReport> {
     const last = await healed(place, checker, api);
     const healedInMs = Math.round(performance.now() - healedFrom);
     const ledger = readLedger(ledgerPath);
+    for (const each of runners) each.diverged.forEach((id) => checker.diverged(id));
     judge(last, checker, ledger, log);
     const collapses = [api, ...runners].flatMap((each) => each.collapses);
     must(collapses.length === 0, () => collapses.join("\n"));
@@ -183,7 +190,11 @@ function stuck({ tickets, instances, steps }: Snapshot): string {
 /** The database, the ledger of the bodies and what people were told must tell one story. */
 function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): void {
   for (const [id, program] of log.unsure) checker.loose(id, looseBranches(program));
-  checker.end(last, ledger);
+  try {
+    checker.end(last, ledger);
+  } catch (error) {
+    throw new Violation(`${(error as Error).message}\n${evidence(error, last, ledger, log)}`);
+  }
   const byId = new Map<string, InstanceRow>();
   for (const row of last.instances) {
     must(!byId.has(row.id), () => `there are two of ${row.id}`);
@@ -206,6 +217,17 @@ function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): vo
     if (log.restarted.has(id)) continue;
     must(eventIds.get(eventId) === 1, () => `${sent} is there ${eventIds.get(eventId) ?? 0} times`);
   }
+}
+
+/** All that is known of the instance that a violation names: chance does not come again. */
+function evidence(error: unknown, last: Last, ledger: Ledger, log: ClientLog): string {
+  const [id = ""] = /order-\d+/.exec((error as Error).message) ?? [];
+  const iid = last.instances.find((row) => row.id === id)?.iid;
+  return JSON.stringify({
+    program: log.unsure.get(id),
+    steps: last.steps.filter((row) => row.iid === iid),
+    bodies: ledger.entries.filter(({ run }) => run.startsWith(`${id}#`)),
+  });
 }
 
 function mustBePossible({ id, status, output, error }: InstanceRow, program: Node) {

@@ -16,6 +16,8 @@ export class Process {
   #isOver = false;
   /** Ends that nobody asked for: a process may be killed, but does not fall over. */
   readonly collapses: string[] = [];
+  /** Instances whose code did not call its recorded steps in time, as after a long wait for a server that is away. */
+  readonly diverged = new Set<string>();
 
   constructor(scope: Scope, file: string, options: WorkerOptions) {
     this.#file = file;
@@ -41,7 +43,8 @@ export class Process {
     const exited = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
     this.#exited = exited.then(([code, signal]) => this.#ended(name, code, signal));
     const ready = new Promise<void>((resolve) => {
-      child.on("message", (message: { ready?: string }) => {
+      child.on("message", (message: { ready?: string; event?: string; id?: string }) => {
+        if (message.event === "step.missing") this.diverged.add(message.id ?? "");
         if (message.ready === undefined) return;
         this.#url = message.ready;
         resolve();

@@ -66,8 +66,7 @@ export class Journal {
     if (known.type !== type) throw mismatch(known, type);
     if (!known.isCalled) {
       known.called(this.delivered, nowMs);
-      // Its number was passed without it: it is delivered as soon as it is asked for.
-      if (known.settled !== null && known.settled.seq <= this.delivered) this.#queue.push(known);
+      if (known.settled !== null && known.settled.seq <= this.delivered) this.#enqueue(known);
       return known;
     }
     if (!known.isDelivered || this.#names === "error") throw duplicate(known);
@@ -88,9 +87,15 @@ export class Journal {
     this.#queue.push(step);
   }
 
+  /** It is delivered as soon as it is asked for; late racers come by number, too. */
+  #enqueue(late: Step): void {
+    const later = this.#queue.findIndex((step) => seqOf(step) > seqOf(late));
+    this.#queue.splice(later === -1 ? this.#queue.length : later, 0, late);
+  }
+
   /** The next settlement for the code, or what replay is waiting for, or null. */
   next(): { readonly deliver: Step } | { readonly missing: Step } | null {
-    while (this.replaying) {
+    while (this.replaying && !this.#hasLate) {
       const step = this.#recorded[this.#replayed] as Step;
       const missing = this.#missingBefore(seqOf(step));
       if (missing !== null) return { missing };
@@ -102,6 +107,12 @@ export class Journal {
     if (step === undefined) return null;
     this.delivered = Math.max(this.delivered, seqOf(step));
     return { deliver: step };
+  }
+
+  /** A number was passed while its step was not called, and now it is. */
+  get #hasLate(): boolean {
+    const [first] = this.#queue;
+    return first !== undefined && seqOf(first) <= this.delivered;
   }
 
   #missingBefore(seq: number): Step | null {

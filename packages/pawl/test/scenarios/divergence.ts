@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import type { WorkflowStep } from "pawl";
 import { stage, type Code, type Stage, type StageOptions } from "./stage.js";
 
 /** Old code parks; then a deploy replaces it: the old process is gone, and the new code goes on. */
@@ -100,6 +101,30 @@ export function divergence(on: StoreFixture): void {
       expect(error?.name).toBe("StepMismatchError");
       expect(error?.message).toContain('"x"');
       expect(error?.message).toMatch(/recorded as do .*called as waitForEvent/);
+    });
+
+    test("that was given up and calls late what raced still sees the same winner", async () => {
+      const race = async (step: WorkflowStep): Promise<string> => {
+        const winner = await Promise.race([
+          step.sleep("long", 2_000).then(() => "long"),
+          step.sleep("short", 1_000).then(() => "short"),
+        ]);
+        await step.sleep("nap", hour);
+        return step.do("mark", () => winner);
+      };
+      const s = await stage(on, (_event, step) => race(step));
+      const i = await s.start();
+      await s.clock.advance("1 minute");
+      await s.h.runUntilIdle();
+      await s.h.crashRunner(s.h.runner);
+      const next = await s.peer(async (_event, step) => {
+        // Something that is no step takes longer than replay waits for it.
+        while (warnings(s, "step.missing").length < 2) await new Promise(setImmediate);
+        return race(step);
+      });
+      await s.clock.advance(hour);
+      await next.h.runUntilIdle();
+      expect(await i.status()).toEqual({ status: "complete", output: "short" });
     });
 
     test("may reorder its recorded steps", async () => {
