@@ -47,7 +47,7 @@ export function program(): Command {
   command(pawl, "dev", "run the workflows, serve the HTTP API, and restart when a file changes")
     .option(
       "-p, --port <port>",
-      "where the API listens (default: 3000; 0: any free port)",
+      "where the API listens (default: 3000; 0 for a free one)",
       whole(0, 65_535),
     )
     .option("--host <host>", "the address it listens on (default: 127.0.0.1, this machine only)")

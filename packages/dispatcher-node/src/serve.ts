@@ -87,7 +87,8 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 function explained(error: NodeJS.ErrnoException, port: number, host: string): Error {
   const why =
     {
-      EADDRINUSE: "something else listens there; stop it, or choose another port (0: any free one)",
+      EADDRINUSE:
+        "something else listens there; stop it, or choose another port (0 for a free one)",
       EACCES: "this user may not listen there; ports below 1024 need more rights",
       EADDRNOTAVAIL: "this machine does not have that address",
       ENOTFOUND: "this host is not known",

@@ -49,7 +49,7 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
   };
 }
 
-/** Which keys there are is known to the server only: any key is a binding until it is used. */
+/** Which keys there are is known only to the server; every key is a binding until it is used. */
 function bindings(transport: Transport, names: Names): Readonly<Record<string, ClientWorkflow>> {
   const made = new Map<string, ClientWorkflow>();
   return new Proxy(

@@ -300,7 +300,7 @@ export function routesWork(openStore: OpenStore): void {
       );
       const second = await client.workflows.ORDER.get("o2");
       await second.pause();
-      expect(await second.status()).toEqual({ status: "paused" });
+      await until(async () => (await second.status()).status === "paused", "paused");
       await second.resume();
       await second.restart();
       await second.terminate();

@@ -9,6 +9,7 @@ import { eventCases } from "./events.js";
 import { fenceCases } from "./fences.js";
 import type { ConformanceCase } from "./fixture.js";
 import { historyCases } from "./history.js";
+import { hookDeliveryCases } from "./hook-deliveries.js";
 import { hookCases } from "./hooks.js";
 import { listCases } from "./list.js";
 import { loadCases } from "./load.js";
@@ -44,6 +45,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   list: listCases,
   history: historyCases,
   hooks: hookCases,
+  "hook deliveries": hookDeliveryCases,
   races: withTransactions(raceCases),
 };
 
