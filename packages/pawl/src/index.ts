@@ -77,6 +77,7 @@ export {
   PayloadTooLargeError,
   ResultTimeoutError,
   RunCrashedError,
+  RunnerDiedError,
   SerializationError,
   StepMaxAttemptsExceeded,
   StepMismatchError,

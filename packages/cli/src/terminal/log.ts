@@ -8,10 +8,12 @@ export function quietLogger(terminal: Terminal): Logger {
   return { debug() {}, info() {}, warn: tell, error: tell };
 }
 
-/** An event of the engine's log on one line. */
+/** An event of the engine's log on one line; a stack follows on lines of its own, so that editors find its places. */
 export function logLine(event: string, fields: object = {}): string {
-  const told = Object.entries(fields).map(([name, value]) => `${name}=${written(value)}`);
-  return visible([event, ...told].join(" "));
+  const { stack, ...rest } = fields as { readonly stack?: unknown };
+  const told = Object.entries(rest).map(([name, value]) => `${name}=${written(value)}`);
+  const frames = typeof stack === "string" ? stack.split("\n").map((frame) => `  ${frame}`) : [];
+  return [[event, ...told].join(" "), ...frames].map(visible).join("\n");
 }
 
 function written(value: unknown): string {

@@ -1,4 +1,5 @@
-import { encodeError } from "../model/error-codec.js";
+import { stackOf } from "../model/codec/error-shape.js";
+import { describeError, encodeError } from "../model/error-codec.js";
 import { quote } from "../model/quote.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
 import type { EngineContext } from "./context.js";
@@ -70,16 +71,20 @@ export class Bodies {
     );
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
+    if (step.recordedAs === null) step.beganAtMs ??= attempt.startedAtMs;
     attempt.begin(this.#run.id);
   }
 
-  /** Rows for those that run for a while, for people who watch. */
-  note(olderThanMs: number): void {
+  /** Rows for those that run for a while, for people who watch. True if all have one. */
+  note(olderThanMs: number): boolean {
     const before = this.#context.runtime.clock.now() - olderThanMs;
+    let isDone = true;
     for (const { step, startedAtMs } of this.#attempts.values()) {
-      if (step.recordedAs === "running" || startedAtMs > before) continue;
-      this.#writes.add(step);
+      if (this.#writes.tellsOf(step)) continue;
+      if (startedAtMs > before) isDone = false;
+      else this.#writes.add(step);
     }
+    return isDone;
   }
 
   abandon(reason: string): void {
@@ -126,7 +131,7 @@ export class Bodies {
     if (delayMs !== null && overrides?.skipsRetryDelay(step.name) === true) delayMs = 0;
     const text = encodeError(error);
     step.lastError = text;
-    this.#log(attempt, delayMs);
+    this.#log(attempt, { error, text }, delayMs);
     this.#record(attempt, text, delayMs !== null);
     if (delayMs === null) return this.#events.settled(step, { ok: false, text });
     step.wakeAt = null;
@@ -142,9 +147,22 @@ export class Bodies {
     this.#writes.attempt({ ord: attempt.step.ord, n: attempt.number, tookMs, error });
   }
 
-  #log({ step, number, body }: Attempt, retryInMs: number | null): void {
+  /** The only place that tells where an error was thrown: stacks are not stored. */
+  #log(
+    { step, number, body }: Attempt,
+    { error, text }: { readonly error: unknown; readonly text: string },
+    retryInMs: number | null,
+  ): void {
     const { maxAttempts } = body.policy;
-    const attempt = { step: step.name, attempt: number, maxAttempts, retryInMs };
-    this.#context.logger.debug("step.failed", { ...this.#run, ...attempt, error: step.lastError });
+    const { name, message } = describeError(text);
+    this.#context.logger.warn("step.failed", {
+      ...this.#run,
+      step: step.name,
+      attempt: number,
+      maxAttempts,
+      retryInMs,
+      error: `${name}: ${message}`,
+      stack: stackOf(error),
+    });
   }
 }

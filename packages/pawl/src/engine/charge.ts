@@ -1,4 +1,8 @@
+import { encodeError } from "../model/error-codec.js";
+import { RunnerDiedError } from "../model/errors.js";
+import { quote } from "../model/quote.js";
 import type { DbTime } from "../store/records.js";
+import type { AttemptWrite } from "../store/store.js";
 import type { Step } from "./step.js";
 
 /** How far a dead owner had come, and when its run was taken over. */
@@ -16,4 +20,27 @@ export function mayHaveBegun(step: Step, takenOver: TakenOver | null): boolean {
   if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= takenOver.at;
   // Whether the dead owner's code called it in its stride cannot be told: what is no step may take longer this time.
   return step.barrier <= takenOver.seq;
+}
+
+/** Counts the attempt that a dead owner may have begun, and answers its record. */
+export function charge(step: Step, now: DbTime): AttemptWrite {
+  const began = beganAt(step);
+  step.attempts += 1;
+  step.needsStartRow = true;
+  step.lastError = encodeError(
+    new RunnerDiedError(
+      `the runner of attempt ${step.attempts} of step ${quote(step.name)} died before the attempt ended`,
+    ),
+  );
+  return {
+    ord: step.ord,
+    n: step.attempts,
+    tookMs: began === null ? 0 : Math.max(0, now - began),
+    error: step.lastError,
+  };
+}
+
+/** As far as a row tells; most steps have none before they end. */
+function beganAt({ attempts, recordedAt, wakeAt }: Step): DbTime | null {
+  return attempts === 0 ? recordedAt : wakeAt;
 }

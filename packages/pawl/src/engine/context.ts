@@ -49,6 +49,8 @@ export interface RunHost {
   submit(run: Run): void;
   /** Whether the lease is certain enough for a body to start. */
   mayStartBody(run: Run): boolean;
+  /** A body starts: if it runs for a while, a row shall say so. */
+  noteSoon(): void;
   /** Look at the run's ticket when the database's time is `at`. */
   lookAt(run: Run, at: DbTime): void;
   /** The code of a parked run called a step: take its ticket again. */

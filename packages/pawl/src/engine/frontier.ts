@@ -1,6 +1,6 @@
 import type { DbTime } from "../store/records.js";
 import { Bodies, type RunName } from "./bodies.js";
-import { mayHaveBegun, type TakenOver } from "./charge.js";
+import { charge, mayHaveBegun, type TakenOver } from "./charge.js";
 import type { EngineContext } from "./context.js";
 import { noAttemptsLeft, received, slept, timedOut, type Unnumbered } from "./settlements.js";
 import type { Body, Step } from "./step.js";
@@ -84,8 +84,7 @@ export class Frontier {
     // Called at its own time, after something that is no step: only its row can tell a later owner that it began.
     step.needsStartRow ||= !isInStride && step.body?.policy.maxAttempts !== Infinity;
     if (mayHaveBegun(step, this.#takenOver)) {
-      step.attempts += 1;
-      step.needsStartRow = true;
+      this.#writes.attempt(charge(step, this.waits.now));
     }
     if (step.type !== "do") {
       this.waits.add(step);

@@ -53,19 +53,19 @@ export class Journal {
   }
 
   /** The step that a call means: a new one, a recorded one, or one whose result the code already has. */
-  call(type: StepType, name: string, nested: boolean, nowMs: number): Step {
+  call(type: StepType, name: string, nested: boolean): Step {
     const count = this.#countCall(name);
     const known = this.#steps.get(keyOf(name, count));
     if (known === undefined) {
       const calledAfter = nested ? NESTED : this.delivered;
       const step = new Step({ ord: this.#nextOrd++, name, count, type, calledAfter });
-      step.called(this.delivered, nowMs);
+      step.called(this.delivered);
       this.#steps.set(keyOf(name, count), step);
       return step;
     }
     if (known.type !== type) throw mismatch(known, type);
     if (!known.isCalled) {
-      known.called(this.delivered, nowMs);
+      known.called(this.delivered);
       if (known.settled !== null && known.settled.seq <= this.delivered) this.#enqueue(known);
       return known;
     }

@@ -218,10 +218,11 @@ export class Run {
     return Array.from(this.#bodies.attempts, ({ step }) => step.name);
   }
 
-  /** Rows for steps that run for a while, for people who watch. */
-  noteRunning(olderThanMs: number): void {
-    this.#bodies.note(olderThanMs);
+  /** Rows for steps that run for a while, for people who watch. True if others run, and may later need one. */
+  noteRunning(olderThanMs: number): boolean {
+    const isDone = this.#bodies.note(olderThanMs);
     if (!this.#writes.isEmpty) this.#schedulePass();
+    return !isDone;
   }
 
   // The code
@@ -239,10 +240,9 @@ export class Run {
     if (this.#place === "gone" || this.#outcome !== null || this.#heldUntilMs !== null) {
       return never();
     }
-    const { clock } = this.#context.runtime;
     let step: Step;
     try {
-      step = this.#journal.call(type, name, this.#bodies.current() !== null, clock.now());
+      step = this.#journal.call(type, name, this.#bodies.current() !== null);
     } catch (error) {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return never();
@@ -375,6 +375,7 @@ export class Run {
     mayStart: () => this.#host.mayStartBody(this),
     started: () => {
       if (this.budget !== null) this.budget.left -= 1;
+      this.#host.noteSoon();
     },
   };
 

@@ -26,7 +26,8 @@ export class Step {
   isGone = false;
   /** The settlement that must be durable before its body starts. */
   barrier = 0;
-  calledAtMs = 0;
+  /** When its first body began here, by the process's clock. */
+  beganAtMs: number | null = null;
 
   /** Attempts that count: those that failed, and those that a dead owner may have begun. */
   attempts = 0;
@@ -35,6 +36,8 @@ export class Step {
   /** What the database's row says; null while there is none. */
   recordedAs: StepStatus | null = null;
   recordedAttempts = 0;
+  /** The start that its row tells, if it was loaded. */
+  recordedAt: DbTime | null = null;
   /** When its wait ends, by the database; null before the wait is registered. */
   wakeAt: DbTime | null = null;
   /** When its wait shall end, until it is registered. */
@@ -62,6 +65,7 @@ export class Step {
     step.attempts = record.attempts;
     step.recordedAs = record.status;
     step.recordedAttempts = record.attempts;
+    step.recordedAt = record.startedAt;
     step.wakeAt = record.wakeAt;
     step.eventType = record.waitKey;
     step.lastError = record.error;
@@ -72,10 +76,9 @@ export class Step {
     return step;
   }
 
-  called(delivered: number, nowMs: number): void {
+  called(delivered: number): void {
     this.isCalled = true;
     this.barrier = delivered;
-    this.calledAtMs = nowMs;
   }
 
   /** The promise that the code gets. A failing step that nobody awaits must not end the process. */

@@ -166,7 +166,8 @@ function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
     seq: settled?.seq ?? null,
     calledAfter: step.calledAfter,
     attempts: attemptsOf(step, doing),
-    tookMs: Math.max(0, nowMs - step.calledAtMs),
+    // Counted from what the step had to wait for: it never starts before the one that it follows has ended.
+    tookMs: step.beganAtMs === null ? 0 : Math.max(0, nowMs - step.beganAtMs),
     wake: wakeOf(step, doing),
     waitKey: step.eventType,
     result: settled?.ok === true && step.type !== "sleep" ? settled.text : null,
@@ -184,11 +185,11 @@ function attemptsOf(step: Step, doing: Doing): number {
   return doing === "starting" && step.body?.policy.maxAttempts === 1 ? 1 : step.attempts;
 }
 
-/** A sleep or a wait keeps its end for people who look later; a `do` has one only while it waits. */
+/** A sleep or a wait keeps its end for people who look later, a `do` that of its pause while the next attempt runs. */
 function wakeOf({ type, settled, wakeAt, wake }: Step, doing: Doing): Wake | null {
-  if (type === "do" && (settled !== null || doing !== "waiting")) return null;
+  if (type === "do" && (settled !== null || doing === "resting")) return null;
   if (wakeAt !== null) return { at: wakeAt };
-  return settled === null ? wake : null;
+  return settled === null && (type !== "do" || doing === "waiting") ? wake : null;
 }
 
 /** What a step adds to its run's history. */

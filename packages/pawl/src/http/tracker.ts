@@ -2,10 +2,10 @@ import { decodeError } from "../model/error-codec.js";
 import { toTagged, type Codec } from "../model/codec.js";
 import { isInstanceStatusName, isTerminal, type InstanceStatusName } from "../model/status.js";
 import { dateOrNull } from "../instances/list.js";
-import { errorOf, waitOf } from "../instances/history.js";
+import { attemptNumber, errorOf, waitOf } from "../instances/history.js";
 import { statusOf } from "../instances/status.js";
 import { decodeCursor, encodeCursor } from "../store/cursor.js";
-import type { RunRecord, StepRecord, Target } from "../store/records.js";
+import type { AttemptRecord, RunRecord, StepRecord, Target } from "../store/records.js";
 import type { streamedStatus, streamedStep } from "./contract.js";
 import type { TypeOf } from "./schema.js";
 import { iso, wireStatus, wireWait } from "./wire.js";
@@ -15,6 +15,11 @@ export type Message = {
   readonly id: string;
   readonly event: "status" | "step";
   readonly data: TypeOf<typeof streamedStatus> | TypeOf<typeof streamedStep>;
+};
+
+export type TrackedStep = {
+  readonly step: StepRecord;
+  readonly attempts: readonly AttemptRecord[];
 };
 
 /** What a reader of an instance has been told; it turns what the store shows into what is new. */
@@ -67,18 +72,18 @@ export class Tracker {
   }
 
   /** The steps of one page; `next` is the cursor of the following one. */
-  steps(steps: readonly StepRecord[], next: string | undefined): Message[] {
+  steps(steps: readonly TrackedStep[], next: string | undefined): Message[] {
     const messages: Message[] = [];
-    for (const step of steps) {
+    for (const { step, attempts } of steps) {
       if (step.ord <= this.#settledOrd) continue;
       const version = `${step.status} ${step.attempts} ${step.wakeAt}`;
       if (this.#told.get(step.ord) === version) continue;
       this.#told.set(step.ord, version);
       const isNext = step.ord === this.#settledOrd + 1;
       if (isNext && isSettled(step.status)) this.#settle();
-      messages.push({ id: this.#cursor(), event: "step", data: this.#stepData(step) });
+      messages.push({ id: this.#cursor(), event: "step", data: this.#stepData(step, attempts) });
     }
-    const last = steps.at(-1)?.ord ?? 0;
+    const last = steps.at(-1)?.step.ord ?? 0;
     if (next !== undefined && last <= this.#settledOrd) this.#page = next;
     return messages;
   }
@@ -112,7 +117,7 @@ export class Tracker {
     };
   }
 
-  #stepData(step: StepRecord): TypeOf<typeof streamedStep> {
+  #stepData(step: StepRecord, attempts: readonly AttemptRecord[]): TypeOf<typeof streamedStep> {
     return {
       runNumber: this.#runNumber,
       ord: step.ord,
@@ -122,7 +127,7 @@ export class Tracker {
       status: step.status,
       startedAt: new Date(step.startedAt).toISOString(),
       endedAt: iso(dateOrNull(step.endedAt)),
-      attempt: step.attempts,
+      attempt: attemptNumber(step, attempts),
       ...errorOf(step),
       ...(step.status === "waiting" ? { wait: wireWait(waitOf(step)) } : {}),
     };

@@ -2,9 +2,9 @@ import type { InstancesContext, RunnerHints } from "../instances/ports.js";
 import { instanceNotFound } from "../instances/requests.js";
 import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
-import type { StepRecord, Target } from "../store/records.js";
+import type { Target } from "../store/records.js";
 import type { HistoryPage, Store } from "../store/store.js";
-import { Tracker, type Message } from "./tracker.js";
+import { Tracker, type Message, type TrackedStep } from "./tracker.js";
 
 /** Steps that change faster than this are told together. */
 const SHORTEST_REST_MS = 20;
@@ -304,6 +304,6 @@ function byCursor(joining: readonly Joining[]): Iterable<Joining[]> {
   return groups.values();
 }
 
-function stepsOf(page: HistoryPage): StepRecord[] {
-  return page.items.flatMap((item) => (item.kind === "step" ? [item.step] : []));
+function stepsOf(page: HistoryPage): TrackedStep[] {
+  return page.items.flatMap((item) => (item.kind === "step" ? [item] : []));
 }

@@ -3,7 +3,13 @@ import type { Codec } from "../model/codec.js";
 import { describeError, type ErrorDescription } from "../model/error-codec.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import type { AttemptRecord, EventRecord, StepRecord, StepStatus } from "../store/records.js";
+import type {
+  AttemptRecord,
+  DbTime,
+  EventRecord,
+  StepRecord,
+  StepStatus,
+} from "../store/records.js";
 import type { HistoryEntry as StoredEntry } from "../store/store.js";
 import { dateOrNull, knownWorkflow } from "./list.js";
 import type { InstancesContext } from "./ports.js";
@@ -52,7 +58,7 @@ export type HistoryStep = {
   readonly error?: ErrorDescription;
   /** Why it waits, while it does. */
   readonly wait?: HistoryWait;
-  /** The latest 100. */
+  /** The latest 100, and the one that runs: its `endedAt` is null. */
   readonly attempts: HistoryAttempt[];
 };
 
@@ -117,8 +123,26 @@ export async function history<Tx>(
       startedAt: dateOrNull(run.startedAt),
       finishedAt: dateOrNull(run.finishedAt),
     })),
-    entries: items.map((item) => entryOf(item, codec)),
+    entries: inTime(items).map((item) => entryOf(item, codec)),
   };
+}
+
+/**
+ * A step begins when what its code had been given before is stored. Its start is counted back from its end by the
+ * process's clock, and may come out a millisecond too early.
+ */
+function inTime(items: readonly StoredEntry[]): StoredEntry[] {
+  const endedAt = new Map<number, DbTime>();
+  for (const item of items) {
+    if (item.kind !== "step" || item.step.seq === null || item.step.endedAt === null) continue;
+    endedAt.set(item.step.seq, item.step.endedAt);
+  }
+  return items.map((item) => {
+    if (item.kind === "event") return item;
+    const { startedAt, calledAfter } = item.step;
+    const notBefore = endedAt.get(calledAfter) ?? startedAt;
+    return { ...item, step: { ...item.step, startedAt: Math.max(startedAt, notBefore) } };
+  });
 }
 
 function entryOf(stored: StoredEntry, codec: Codec): HistoryEntry {
@@ -140,7 +164,7 @@ function stepOf(step: StepRecord, attempts: readonly AttemptRecord[], codec: Cod
     ...(step.result === null ? {} : { result: decodeStored(codec, step.result) }),
     ...errorOf(step),
     ...(step.status === "waiting" ? { wait: waitOf(step) } : {}),
-    attempts: attempts.length > 0 ? attempts.map(attemptOf) : onlyAttemptOf(step),
+    attempts: attemptsOf(step, attempts),
   };
 }
 
@@ -158,6 +182,23 @@ export function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
   };
 }
 
+function attemptsOf(step: StepRecord, recorded: readonly AttemptRecord[]): HistoryAttempt[] {
+  const ended = recorded.length > 0 ? recorded.map(attemptOf) : onlyAttemptOf(step);
+  if (step.type !== "do" || step.status !== "running") return ended;
+  // It began when the pause before it was over: at the latest known of the times before it.
+  const times = [step.startedAt, step.wakeAt ?? 0, recorded.at(-1)?.endedAt ?? 0];
+  const startedAt = new Date(Math.max(...times));
+  return [...ended, { n: attemptNumber(step, recorded), startedAt, endedAt: null }];
+}
+
+/** The attempt that runs, or the last that ended. */
+export function attemptNumber(step: StepRecord, recorded: readonly AttemptRecord[]): number {
+  if (step.type !== "do" || step.status !== "running") return step.attempts;
+  // A single attempt is counted when it begins, all others when they have ended, with a record.
+  const isCounted = step.attempts > 0 && recorded.at(-1)?.n !== step.attempts;
+  return isCounted ? step.attempts : step.attempts + 1;
+}
+
 function attemptOf(attempt: AttemptRecord): HistoryAttempt {
   return {
     n: attempt.n,
@@ -169,7 +210,7 @@ function attemptOf(attempt: AttemptRecord): HistoryAttempt {
 
 /** The store keeps no row for a step that needed one attempt: its own row says it all. */
 function onlyAttemptOf(step: StepRecord): HistoryAttempt[] {
-  if (step.type !== "do" || step.attempts !== 1) return [];
+  if (step.type !== "do" || step.attempts !== 1 || step.status === "running") return [];
   return [
     {
       n: 1,

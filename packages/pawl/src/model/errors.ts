@@ -138,6 +138,13 @@ export class StepMaxAttemptsExceeded extends Error {
   }
 }
 
+/** The process of an attempt ended, or lost its lease, before the attempt did: what the attempt has done is not known. */
+export class RunnerDiedError extends Error {
+  static {
+    this.prototype.name = "RunnerDiedError";
+  }
+}
+
 /** The run killed its process too often, without progress in between. */
 export class RunCrashedError extends Error {
   static {

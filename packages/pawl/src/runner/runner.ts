@@ -6,6 +6,7 @@ import type { RunnerHints } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
 import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
+import type { Cancel } from "../model/seams.js";
 import type { DbTime, Target } from "../store/records.js";
 import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
@@ -26,8 +27,8 @@ export type DispatchedRunner = Pick<
   "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "nextLookInMs" | "stop" | "logger"
 >;
 
-/** A body that runs longer than this gets a row that says so. */
-const NOTE_RUNNING_MS = 1_000;
+/** A body that runs longer than this gets a row that says so, at most as much later. */
+const NOTE_RUNNING_MS = 500;
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
 /** How long a stop waits for the store to take back what was cut off. */
@@ -55,6 +56,7 @@ export class Runner implements RunHost, RunnerHints {
 
   #lastClaimWasShort = false;
   #suspectTurn: Promise<void> = Promise.resolve();
+  #noting: Cancel | null = null;
 
   readonly #finishWaiters: FinishWaiters;
   readonly #others: Others;
@@ -319,6 +321,15 @@ export class Runner implements RunHost, RunnerHints {
     return this.#lease.isFresh && !this.#looks.isDoubted(run);
   }
 
+  /** One timer for all of them: most bodies end before it fires. */
+  noteSoon(): void {
+    this.#noting ??= this.#context.runtime.scheduler.after(NOTE_RUNNING_MS, () => {
+      this.#noting = null;
+      const isLeft = Array.from(this.#places.runs, (run) => run.noteRunning(NOTE_RUNNING_MS));
+      if (isLeft.includes(true)) this.noteSoon();
+    });
+  }
+
   lookAt(run: Run, at: DbTime): void {
     this.#looks.in(this.#lease.msUntil(at), run);
   }
@@ -368,6 +379,9 @@ export class Runner implements RunHost, RunnerHints {
 
   #holdLease(): void {
     this.#lease.hold(!this.#isClosed && this.#places.isBusy);
+    if (this.#places.isBusy) return;
+    this.#noting?.();
+    this.#noting = null;
   }
 
   #forget(run: Run, reason: string): void {
@@ -408,7 +422,6 @@ export class Runner implements RunHost, RunnerHints {
       // The heartbeat may be older than the claim, or the claim's answer may be old news: only a look is certain.
       if (!isCertain) this.#looks.doubt(run);
       else if (hasNews) this.#looks.soon(run);
-      run.noteRunning(NOTE_RUNNING_MS);
       run.nudge();
     }
     const unknown = this.#claims.unknown(answer.owned);

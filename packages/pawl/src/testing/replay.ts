@@ -252,6 +252,7 @@ class Replay implements RunHost {
     return false;
   }
 
+  noteSoon(): void {}
   lookAt(): void {}
   reopen(): void {}
   lost(): void {}

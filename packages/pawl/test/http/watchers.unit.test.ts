@@ -4,7 +4,7 @@ import type { Message } from "../../src/http/tracker.js";
 import { watchedStore } from "../../src/http/watched-store.js";
 import { Watchers, type Watch } from "../../src/http/watchers.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
-import type { Next, StepWrite } from "../../src/store/store.js";
+import type { AttemptWrite, Next, StepWrite } from "../../src/store/store.js";
 import { instancesWorld } from "../support/instances.js";
 import { until } from "../support/until.js";
 
@@ -40,8 +40,13 @@ async function watchedWorld() {
 type World = Awaited<ReturnType<typeof watchedWorld>>;
 
 /** As a runner does it. The store that tells is given an empty part: what counts is that it was written to. */
-async function turn({ world, store }: World, next: Next, steps: StepWrite[] = []) {
-  await world.turn(target, next, { steps });
+async function turn(
+  { world, store }: World,
+  next: Next,
+  steps: StepWrite[] = [],
+  attempts: AttemptWrite[] = [],
+) {
+  await world.turn(target, next, { steps, attempts });
   const { iid, runNumber } = (await world.store.get(target))!;
   const late = { iid, runNumber, claimNumber: 0, partNumber: 1, seenEvents: 0 };
   const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [], outbox: [] };
@@ -85,9 +90,10 @@ function inShort({ event, data }: Message): string {
 test("what is written here is told at once, each change once", async () => {
   const w = await watchedWorld();
   const seen = follow(await w.watchers.watch(target));
-  await turn(w, goOn, [step(1, "running", 1)]);
+  await turn(w, goOn, [step(1, "running", 0)]);
   await until(() => seen.includes("step 1 running 1"), "told");
-  await turn(w, goOn, [step(1, "running", 2)]);
+  const failed = [{ ord: 1, n: 1, tookMs: 0, error: null }];
+  await turn(w, goOn, [step(1, "running", 1)], failed);
   await until(() => seen.includes("step 1 running 2"), "told of the second attempt");
   // The second is called, and written, before the first has settled.
   await turn(w, goOn, [step(2, "completed")]);

@@ -1,3 +1,4 @@
+import { RunnerDiedError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { HeldBody, stage, type Instance, type Stage } from "./stage.js";
@@ -16,6 +17,10 @@ async function crash(s: Stage): Promise<void> {
   await s.h.crashRunner(s.lastRunner());
   s.addRunner();
   await s.clock.advance(LEASE_MS);
+}
+
+function error(message: string): { name: string; message: string } {
+  return { name: "Error", message };
 }
 
 export function recovery(on: StoreFixture): void {
@@ -97,6 +102,83 @@ export function recovery(on: StoreFixture): void {
       await s.clock.advance(LEASE_MS);
       expect(await s.toEnd(i)).toMatchObject({ error: { message: "failure 3" } });
       expect(attempts).toEqual([1, 2, 3]);
+    });
+
+    test("history tells of the attempts whose runners died, and how long they ran as far as is known", async () => {
+      const s = await stage(on, async (_event, step) => {
+        await step.do("before", () => {});
+        return step.do(
+          "mixed",
+          { retries: { limit: 4, delay: "1 minute", backoff: "constant" } },
+          ({ attempt }) => {
+            if (attempt === 2) throw new Error("failure 2");
+            if (attempt === 4) return "through";
+            return new Promise(() => {});
+          },
+        );
+      });
+      const died = (n: number) => ({
+        name: "RunnerDiedError",
+        message: `the runner of attempt ${n} of step "mixed" died before the attempt ended`,
+      });
+      const i = await s.create();
+      const mixed = async () => (await s.steps(i)).find(({ name }) => name === "mixed");
+      const start = s.clock.now();
+      void s.turn();
+      await s.clock.advance("5 seconds");
+      expect((await mixed())?.attempts).toEqual([
+        { n: 1, startedAt: new Date(start), endedAt: null },
+      ]);
+      await crash(s);
+      const over = s.clock.now();
+      await s.h.runUntilIdle(); // attempt 2 fails
+      expect((await mixed())?.attempts).toEqual([
+        { n: 1, startedAt: new Date(start), endedAt: new Date(over), error: died(1) },
+        { n: 2, startedAt: new Date(over), endedAt: new Date(over), error: error("failure 2") },
+      ]);
+      await s.clock.advance("1 minute");
+      const third = s.clock.now();
+      void s.turn();
+      await s.clock.advance("5 seconds");
+      expect((await mixed())?.attempts[2]).toEqual({
+        n: 3,
+        startedAt: new Date(third),
+        endedAt: null,
+      });
+      await crash(s);
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "through" });
+      const end = new Date(s.clock.now());
+      expect(await mixed()).toMatchObject({ status: "completed", result: "through" });
+      expect((await mixed())?.attempts.slice(2)).toEqual([
+        { n: 3, startedAt: new Date(third), endedAt: end, error: died(3) },
+        { n: 4, startedAt: end, endedAt: end },
+      ]);
+    });
+
+    test("an attempt that died before anything was written of it is told of, too", async () => {
+      const dead = new HeldBody();
+      const s = await stage(on, (_event, step) =>
+        step.do("a", { retries: { limit: 1, delay: 1 } }, dead.body).catch((error: Error) => {
+          const { name } = error.cause as Error;
+          return [error.name, name, error.cause instanceof RunnerDiedError];
+        }),
+      );
+      const i = await s.create();
+      await crashDuring(s, dead);
+      void s.turn();
+      await s.clock.advance(0);
+      await crash(s);
+      expect(await s.toEnd(i)).toEqual({
+        status: "complete",
+        output: ["StepMaxAttemptsExceeded", "RunnerDiedError", true],
+      });
+      const [step] = await s.steps(i);
+      expect(step?.attempts).toMatchObject([
+        { n: 1, error: { name: "RunnerDiedError" } },
+        { n: 2, error: { name: "RunnerDiedError" } },
+      ]);
+      expect(step?.attempts).toHaveLength(2);
+      expect(step?.error?.name).toBe("StepMaxAttemptsExceeded");
     });
 
     test("a step with limit 0 is never entered twice", async () => {

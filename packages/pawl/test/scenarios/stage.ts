@@ -36,7 +36,7 @@ export type LogEntry = { readonly level: string; readonly event: string; readonl
 export type StageOptions = {
   readonly runner?: Partial<RunnerOptions>;
   /** Sees every call to the store. */
-  readonly around?: (store: Store) => Store;
+  readonly around?: (store: Store, clock: VirtualTime) => Store;
 };
 
 type EngineOptions = Partial<Omit<WorkflowsOptions<Registry, unknown>, "workflows">>;
@@ -74,7 +74,7 @@ export async function open<const R extends Registry>(
       logger: collecting(logs),
       ...engine,
       ...given,
-      store: around(store),
+      store: around(store, clock),
       clock,
       ...(runner === undefined ? {} : { runner }),
     } as unknown as HarnessOptions<P, unknown>);

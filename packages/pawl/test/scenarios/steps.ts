@@ -2,6 +2,7 @@ import { DuplicateStepError, type StepContext } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { evicting, Gate, HeldBody, memories, stage } from "./stage.js";
+import { taking } from "./store-wrappers.js";
 
 export function steps(on: StoreFixture): void {
   describe.each(memories)("steps, %s", (_, runner) => {
@@ -173,6 +174,80 @@ export function steps(on: StoreFixture): void {
           attempts: [{ n: 1, error: { name: "TypeError", message: "not yet" } }, { n: 2 }],
         },
       ]);
+    });
+
+    test.each([
+      ["", { limit: 1, delay: 0 }],
+      [" for its only attempt", { limit: 0, delay: 0 }],
+    ])(
+      "a step that runs%s is in the history within a second, with its attempt",
+      async (_, retries) => {
+        const long = new HeldBody();
+        const s = await stage(on, async (_event, step) => {
+          await step.do("a", () => {});
+          await step.do("long", { retries }, long.body);
+        });
+        const i = await s.create();
+        const start = new Date(s.clock.now());
+        const turn = s.turn();
+        await long.entered.passed;
+        await s.clock.advance(1_000);
+        expect(await s.steps(i)).toMatchObject([
+          { name: "a", status: "completed" },
+          {
+            name: "long",
+            status: "running",
+            startedAt: start,
+            endedAt: null,
+            attempts: [{ n: 1, startedAt: start, endedAt: null }],
+          },
+        ]);
+        long.result.open(undefined);
+        await turn;
+        expect(await s.steps(i)).toMatchObject([
+          {},
+          {
+            status: "completed",
+            attempts: [{ n: 1, startedAt: start, endedAt: new Date(s.clock.now()) }],
+          },
+        ]);
+      },
+    );
+
+    test("a step starts in the history when the one before it has ended, not earlier", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          for (const n of [1, 2, 3]) await step.do(`step ${n}`, () => n);
+          await step.sleep("nap", 1_000);
+          await step.do("last", () => {});
+        },
+        taking("commit", [20, 1]),
+      );
+      const i = await s.create();
+      await s.toEnd(i);
+      const steps = await s.steps(i);
+      expect(steps).toHaveLength(5);
+      for (const [n, { startedAt }] of steps.entries()) {
+        const before = steps[n - 1]?.endedAt ?? startedAt;
+        expect(startedAt.getTime()).toBeGreaterThanOrEqual(before?.getTime() ?? Infinity);
+      }
+    });
+
+    test("the log tells where a step's error was thrown, and its causes", async () => {
+      const s = await stage(on, (_event, step) =>
+        step.do("a", { retries: { limit: 0, delay: 0 } }, function thrower() {
+          throw new Error("outer", { cause: new TypeError("inner") });
+        }),
+      );
+      await s.run();
+      const failed = s.logs.filter(({ event }) => event === "step.failed");
+      expect(failed).toMatchObject([
+        { level: "warn", fields: { workflow: "main", id: "i1", step: "a", error: "Error: outer" } },
+      ]);
+      const { stack } = failed[0]?.fields as { stack: string };
+      expect(stack).toMatch(/^Error: outer\n +at .*thrower .*steps\.ts:\d+/);
+      expect(stack).toMatch(/\ncaused by: TypeError: inner\n +at .*steps\.ts/);
     });
 
     test("an error that the code lets out ends the instance; one that it catches does not", async () => {

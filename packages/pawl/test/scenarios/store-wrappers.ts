@@ -1,4 +1,5 @@
 import { WorkflowError, type Store } from "pawl";
+import type { VirtualTime } from "pawl/testing";
 import type { Part } from "../../src/store/store.js";
 import { Gate } from "./stage.js";
 
@@ -77,6 +78,18 @@ export function losing(verb: Verb) {
         if (name !== verb || !isArmed) return answer;
         isArmed = false;
         throw new WorkflowError("STORE_UNAVAILABLE", "the answer got lost");
+      }),
+  };
+}
+
+/** A store whose calls of one verb take so long, by the clock of everything: each of these times in turn. */
+export function taking(verb: Verb, ms: readonly number[]) {
+  let calls = 0;
+  return {
+    around: (store: Store, clock: VirtualTime): Store =>
+      wrapped(store, (name, run) => {
+        if (name === verb) clock.advance(ms[calls++ % ms.length] ?? 0);
+        return run();
       }),
   };
 }

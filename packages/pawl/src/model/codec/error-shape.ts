@@ -20,6 +20,7 @@ const classes = {
   PayloadTooLargeError: pawlErrors.PayloadTooLargeError,
   ResultTimeoutError: pawlErrors.ResultTimeoutError,
   RunCrashedError: pawlErrors.RunCrashedError,
+  RunnerDiedError: pawlErrors.RunnerDiedError,
   SerializationError: pawlErrors.SerializationError,
   StepMaxAttemptsExceeded: pawlErrors.StepMaxAttemptsExceeded,
   StepMismatchError: pawlErrors.StepMismatchError,
@@ -37,6 +38,9 @@ const classes = {
   URIError,
   Error,
 } as const;
+
+const STACKED_CAUSES = 5;
+const STACK_MAX_LENGTH = 8_192;
 
 export type ErrorClassName = keyof typeof classes;
 
@@ -68,6 +72,23 @@ export function readError(error: object): ErrorShape {
     ...(cause === undefined ? {} : { cause }),
     ...(Array.isArray(errors) ? { errors } : {}),
   };
+}
+
+/** Where it was thrown, and what caused it; null if that cannot be told. */
+export function stackOf(thrown: unknown): string | null {
+  const stacks: string[] = [];
+  const seen = new Set<unknown>();
+  for (let error = thrown; isObject(error) && !seen.has(error); error = read(error, "cause")) {
+    const stack = read(error, "stack");
+    if (typeof stack !== "string" || seen.size === STACKED_CAUSES) break;
+    seen.add(error);
+    stacks.push(stack.slice(0, STACK_MAX_LENGTH));
+  }
+  return stacks.length === 0 ? null : stacks.join("\ncaused by: ");
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 function classOf(error: object): ErrorClassName {
