@@ -95,6 +95,10 @@ describe("serve", () => {
         "serve: port must be a whole number from 0 to 65535",
       );
     }
+    const misspelt = { port: 0, hostname: "0.0.0.0" };
+    await expect(serve({ fetch: () => new Response() }, misspelt)).rejects.toThrow(
+      'serve: there is no "hostname"; there are port, host',
+    );
   });
 
   test("a client that goes away aborts its request", async () => {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { ValidationError, type Logger } from "pawl";
+import { checkOptions, ValidationError, type Known, type Logger } from "pawl";
 import { endable, Ending } from "./endable.js";
 
 export type ServeOptions = {
@@ -29,13 +29,15 @@ export interface Served {
   readonly runner?: { readonly logger: Logger };
 }
 
+const serveOptions: Known<ServeOptions> = { port: true, host: true };
+
 const HOST = "127.0.0.1";
 const MAX_PORT = 65_535;
 const CLOSE_MS = 10_000;
 
 /** A small HTTP server around `fetch`. Resolves when it listens. */
 export async function serve(served: Served, options: ServeOptions): Promise<RunningServer> {
-  const { port, host = HOST } = options;
+  const { port, host = HOST } = checkOptions("serve", options, serveOptions);
   if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
     throw new ValidationError(`serve: port must be a whole number from 0 to ${MAX_PORT}`);
   }

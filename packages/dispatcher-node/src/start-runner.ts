@@ -1,4 +1,4 @@
-import { ValidationError, type Runner } from "pawl";
+import { checkOptions, ValidationError, type Known, type Runner } from "pawl";
 import { Dispatcher, type PollBounds } from "./dispatcher.js";
 
 export type StartRunnerOptions = {
@@ -25,6 +25,14 @@ export interface RunningRunner {
   stop(options?: StopOptions): Promise<void>;
 }
 
+const runnerOptions: Known<StartRunnerOptions> = {
+  concurrency: true,
+  poll: true,
+  leaseMs: true,
+  listen: true,
+};
+const pollOptions: Known<PollBounds> = { minMs: true, maxMs: true };
+
 const CONCURRENCY = 100;
 const POLL: PollBounds = { minMs: 500, maxMs: 30_000 };
 const DRAIN_MS = 10_000;
@@ -35,6 +43,8 @@ export function startRunner(
   { runner }: { readonly runner: Runner },
   options: StartRunnerOptions = {},
 ): RunningRunner {
+  checkOptions("startRunner", options, runnerOptions);
+  if (options.poll !== undefined) checkOptions("startRunner: poll", options.poll, pollOptions);
   const concurrency = options.concurrency ?? CONCURRENCY;
   const { leaseMs = LEASE.ms, listen = true } = options;
   const poll = {

@@ -89,8 +89,11 @@ test("policies", async () => {
       },
       // Then that of the route: create, manage, sendEvent, read or tick.
       create: async ({ headers, body }) => {
-        const { id = "" } = (await body()) as { id?: string };
-        if (id.startsWith(`${tenantOf(headers)}-`)) return undefined;
+        // One instance, or a batch of them.
+        type Given = { id?: string; instances?: { id?: string }[] };
+        const given = ((await body()) ?? {}) as Given;
+        const ids = (given.instances ?? [given]).map(({ id = "" }) => id);
+        if (ids.every((id) => id.startsWith(`${tenantOf(headers)}-`))) return undefined;
         return Response.json({ code: "FORBIDDEN", message: "not your id" }, { status: 403 });
       },
       tick: bearerToken(["this month's", "last month's"].map(secretOf)),
@@ -99,12 +102,15 @@ test("policies", async () => {
   });
   // #endregion
   await pawl.migrate();
-  const create = async (tenant: string | null, id: string) => {
+  const create = async (tenant: string | null, ...ids: string[]) => {
+    const [id] = ids;
+    const isBatch = ids.length > 1;
+    const instances = ids.map((each) => ({ id: each }));
     const answer = await pawl.fetch(
-      new Request("http://x/api/workflows/order/instances", {
+      new Request(`http://x/api/workflows/order/instances${isBatch ? "/batch" : ""}`, {
         method: "POST",
         headers: tenant === null ? {} : { "x-tenant": tenant },
-        body: JSON.stringify({ id }),
+        body: JSON.stringify(isBatch ? { instances } : { id }),
       }),
     );
     return [answer.status, ((await answer.json()) as { code?: string }).code];
@@ -112,6 +118,8 @@ test("policies", async () => {
   expect(await create(null, "a-1")).toEqual([401, "UNAUTHORIZED"]);
   expect(await create("b", "a-1")).toEqual([403, "FORBIDDEN"]);
   expect(await create("a", "a-1")).toEqual([200, undefined]);
+  expect(await create("a", "a-2", "b-1")).toEqual([403, "FORBIDDEN"]);
+  expect(await create("a", "a-2", "a-3")).toEqual([200, undefined]);
   await pawl.close();
 
   function secretOf(name: string): string {

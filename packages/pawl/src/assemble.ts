@@ -22,6 +22,7 @@ import type { Logger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
 import type { RunnerOptions } from "./runner/options.js";
 import { Runner } from "./runner/runner.js";
+import { sha256 } from "./runtime.js";
 import type { Store } from "./store/store.js";
 
 /** What a test can replace, and a user cannot. */
@@ -103,6 +104,7 @@ export function assemble<const R extends Registry, Tx>(
     instances,
     watchers,
     logger,
+    fingerprint,
     tick: (bounds) => runner.tick(bounds),
   });
   const madeWith: MadeWith = {
@@ -127,6 +129,14 @@ export function assemble<const R extends Registry, Tx>(
       ...validCursor(cursor),
     })),
   };
+}
+
+const PRINT_BYTES = 16;
+
+async function fingerprint(text: string): Promise<string> {
+  const digest = await sha256(text);
+  const bytes = Array.from(digest.subarray(0, PRINT_BYTES));
+  return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function envOf(given: unknown, workflows: unknown): unknown {

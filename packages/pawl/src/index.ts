@@ -89,11 +89,12 @@ export {
 } from "./model/errors.js";
 export type { InstanceStatusName } from "./model/status.js";
 export { parseDurationMs, type DurationBounds, type WorkflowDuration } from "./model/duration.js";
+export { checkOptions, type Known } from "./model/known-options.js";
 export { defaultLimits, type Limits } from "./model/limits.js";
 export type { Logger } from "./model/logger.js";
 export { jsonPlusCodec, type Codec, type EncodeContext } from "./model/codec.js";
 export type { Clock } from "./model/seams.js";
-export { IncompatibleDatabaseError, NotMigratedError } from "./store/errors.js";
+export { IncompatibleDatabaseError, NotMigratedError, StoreClosedError } from "./store/errors.js";
 export type { MigrationPlan, Store } from "./store/store.js";
 export type { RunnerOptions, Started, TickOptions, TickResult } from "./runner/options.js";
 export type { DispatchedRunner as Runner } from "./runner/runner.js";

@@ -1,9 +1,10 @@
 import { assemble, type MadeWith } from "./assemble.js";
 import type { Bindings } from "./authoring/bindings.js";
-import type { WorkflowsOptions } from "./authoring/options.js";
+import { workflowsOptions, type WorkflowsOptions } from "./authoring/options.js";
 import type { Registry } from "./authoring/registry.js";
 import { defaultTiming } from "./engine/context.js";
 import type { HookAdministration } from "./hooks/administration.js";
+import { checkOptions } from "./model/known-options.js";
 import type { RuntimeResponse, WebRequest } from "./model/web.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
@@ -41,6 +42,7 @@ const DRAIN_MS = 10_000;
 export function createWorkflows<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
 ): Workflows<R, Tx> {
+  checkOptions("createWorkflows", options, { ...workflowsOptions, store: true });
   const { madeWith, workflows, instances, runner, http, hooks, deliverer } = assemble(options, {
     runtime: webRuntime,
     timing: defaultTiming,

@@ -1,3 +1,4 @@
+import { checkOptions, type Known } from "../model/known-options.js";
 import type { WorkflowEvent } from "./entrypoint.js";
 import type { RegisteredBindings, RegisteredEnv } from "./register.js";
 import type { EventSchemas, Schema, SchemaInput, SchemaOutput } from "./schema.js";
@@ -34,6 +35,14 @@ export interface WorkflowDefinition<
   ): unknown;
 }
 
+export const definitionOptions: Known<Omit<WorkflowDefinition, typeof types>> = {
+  name: true,
+  params: true,
+  output: true,
+  events: true,
+  run: true,
+};
+
 /** A schema, or none. */
 type Optional<S> = S | undefined;
 
@@ -65,5 +74,5 @@ export function defineWorkflow<
   Events,
   Env
 > {
-  return definition;
+  return checkOptions("defineWorkflow", definition, definitionOptions);
 }

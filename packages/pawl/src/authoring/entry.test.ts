@@ -186,6 +186,16 @@ test.each<[string, unknown, string]>([
     "workflows.A.events.go must be a Standard Schema",
   ],
   [
+    "a misspelt option",
+    { A: { name: "a", workflow: Order, event: {} } },
+    'workflows.A: there is no "event"; there are name, workflow, params, output, events',
+  ],
+  [
+    "a misspelt option of a function",
+    { A: { name: "a", run: () => 1, schema: {} } },
+    'workflows.A: there is no "schema"; there are name, params, output, events, run',
+  ],
+  [
     "a bad event type",
     { A: { name: "a", workflow: Order, events: { "a b": z.string() } } },
     "workflows.A.events: event type may only have letters",

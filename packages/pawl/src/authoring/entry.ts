@@ -1,9 +1,11 @@
 import { ValidationError } from "../model/errors.js";
+import { checkOptions } from "../model/known-options.js";
 import type { Limits } from "../model/limits.js";
 import { validEventType, validWorkflowName } from "../model/names.js";
 import { quote } from "../model/quote.js";
 import type { WorkflowEntrypoint, WorkflowEvent } from "./entrypoint.js";
-import type { Registry } from "./registry.js";
+import { definitionOptions } from "./define-workflow.js";
+import { classOptions, type Registry } from "./registry.js";
 import type { EventSchemas, Schema } from "./schema.js";
 import type { WorkflowStep } from "./step.js";
 
@@ -57,6 +59,7 @@ function entryOf(binding: string, given: unknown, limits: Limits): WorkflowEntry
       `${where} must be { name, workflow } or made by defineWorkflow(), got ${quote(given)}${hint}`,
     );
   }
+  checkOptions(where, given, "workflow" in given ? classOptions : definitionOptions);
   return {
     name: within(where, () => validWorkflowName(given["name"], limits)),
     binding,

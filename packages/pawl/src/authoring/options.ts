@@ -1,5 +1,6 @@
 import type { Codec } from "../model/codec.js";
 import type { Hooks } from "../model/hooks.js";
+import type { Known } from "../model/known-options.js";
 import type { Limits } from "../model/limits.js";
 import type { Logger } from "../model/logger.js";
 import type { Bindings, EnvOfRegistry } from "./bindings.js";
@@ -29,6 +30,22 @@ export type WorkflowsOptions<R extends Registry, Tx = never> = {
   readonly hooks?: Hooks | undefined;
 } & HttpOptions &
   EnvOption<EnvOfRegistry<R>, Bindings<R, Tx>>;
+
+/** What there is of them. */
+export const workflowsOptions: Known<WorkflowsOptions<Registry>> = {
+  workflows: true,
+  env: true,
+  limits: true,
+  stepDefaults: true,
+  repeatedStepNames: true,
+  onDivergence: true,
+  codec: true,
+  logger: true,
+  hooks: true,
+  basePath: true,
+  authorize: true,
+  tick: true,
+};
 
 /** Required as soon as one workflow declares an `env`. */
 type EnvOption<Env, B> = undefined extends Env

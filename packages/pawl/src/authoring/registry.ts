@@ -1,3 +1,4 @@
+import type { Known } from "../model/known-options.js";
 import type { WorkflowDefinition } from "./define-workflow.js";
 import type { EventSchemas, Schema, SchemaInput, SchemaOutput } from "./schema.js";
 import type { types } from "./types.js";
@@ -14,6 +15,14 @@ export type ClassEntry = {
   readonly params?: Schema | undefined;
   readonly output?: Schema | undefined;
   readonly events?: EventSchemas | undefined;
+};
+
+export const classOptions: Known<ClassEntry> = {
+  name: true,
+  workflow: true,
+  params: true,
+  output: true,
+  events: true,
 };
 
 /** Workflows by binding key. */

@@ -11,6 +11,7 @@ import {
   WorkflowError,
   type WorkflowErrorCode,
 } from "../model/errors.js";
+import { checkOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
 import { historyFrom, listFrom, statusFrom } from "./answers.js";
@@ -26,10 +27,18 @@ import type {
   RequestOptions,
 } from "./types.js";
 
+const clientOptions: Known<ClientOptions> = {
+  baseUrl: true,
+  basePath: true,
+  headers: true,
+  fetch: true,
+};
+
 /** The bindings of `createWorkflows` over HTTP: `createClient<typeof pawl>({ baseUrl })`. */
 export function createClient<Engine extends AnyEngine = AnyEngine>(
   options: ClientOptions,
 ): Client<Engine> {
+  checkOptions("createClient", options, clientOptions);
   const transport = new Transport({ ...options, fetch: options.fetch ?? webFetch }, webRuntime);
   const names = new Names(transport);
   return {

@@ -1,6 +1,6 @@
 import { WorkflowError } from "../model/errors.js";
 import type { Logger } from "../model/logger.js";
-import { IncompatibleDatabaseError, NotMigratedError } from "../store/errors.js";
+import { IncompatibleDatabaseError, NotMigratedError, StoreClosedError } from "../store/errors.js";
 import { newResponse, type WebResponse } from "../model/web.js";
 
 /** On every answer. It is data: never a page, a script or a frame, and never kept. */
@@ -41,7 +41,8 @@ function publicError(failure: unknown): WorkflowError {
   const isStore =
     failure instanceof WorkflowError ||
     failure instanceof NotMigratedError ||
-    failure instanceof IncompatibleDatabaseError;
+    failure instanceof IncompatibleDatabaseError ||
+    failure instanceof StoreClosedError;
   return isStore
     ? new WorkflowError("STORE_UNAVAILABLE", "the database is busy or away: try again")
     : new WorkflowError("INTERNAL_ERROR", "something went wrong here; the server's log says what");

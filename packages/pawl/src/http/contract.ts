@@ -266,6 +266,7 @@ export function contractWithin(limits: Limits) {
         "INVALID_PARAMS",
         "INSTANCE_ID_ALREADY_EXISTS",
         "PAYLOAD_TOO_LARGE",
+        "IDEMPOTENCY_KEY_REUSED",
       ],
     },
     createBatch: {

@@ -9,7 +9,7 @@ import { emptyAnswer, errorAnswer, jsonAnswer } from "./answers.js";
 import { checkedAuthorize, denial } from "./authorize.js";
 import { parseBody, readBody } from "./body.js";
 import { contractWithin } from "./contract.js";
-import { checkKeys, idempotencyKey, refuseForms } from "./input.js";
+import { checkKeys, checkQuery, idempotencyKey, refuseForms } from "./input.js";
 import { openApiOf } from "./openapi.js";
 import { operationsOf, type Call } from "./operations.js";
 import { Router, type Match, type Place } from "./router.js";
@@ -28,6 +28,7 @@ export type HttpContext<Tx> = {
   readonly instances: InstancesContext<Tx>;
   readonly watchers: Watchers;
   readonly logger: Logger;
+  readonly fingerprint: (text: string) => Promise<string>;
   tick(options: TickOptions): Promise<TickResult>;
 };
 
@@ -50,6 +51,7 @@ export function httpHandler<Tx>(
     newId: idMaker(runtime),
     tick: options.tick?.enabled === true ? (bounds) => context.tick(bounds) : null,
     openApi: openApiOf(contract, basePath),
+    fingerprint: context.fingerprint,
   });
 
   async function answer(request: WebRequest): Promise<WebResponse> {
@@ -103,6 +105,7 @@ export function httpHandler<Tx>(
     body: () => Promise<string>,
   ): Promise<WebResponse> {
     refuseForms(request);
+    checkQuery(route, url);
     const call: Call = {
       params,
       url,

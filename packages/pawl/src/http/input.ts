@@ -1,5 +1,6 @@
 import { invalidRequest, validObject } from "../instances/requests.js";
 import { quote } from "../model/quote.js";
+import type { Route } from "./contract.js";
 import type { Schema } from "./schema.js";
 import type { WebRequest, WebUrl } from "../model/web.js";
 
@@ -8,6 +9,16 @@ export function queryValue({ searchParams }: WebUrl, name: string): string | und
   const [value, ...more] = searchParams.getAll(name);
   if (more.length > 0) throw invalidRequest(`${name} must be given once`);
   return value;
+}
+
+/** Refuses keys that the route does not take: a misspelt filter would otherwise answer with everything. */
+export function checkQuery({ query = {} }: Pick<Route, "query">, { searchParams }: WebUrl): void {
+  const known = Object.keys(query);
+  for (const name of searchParams.keys()) {
+    if (known.includes(name)) continue;
+    const takes = known.length === 0 ? "no query" : known.join(", ");
+    throw invalidRequest(`the query has no ${quote(name)}; this route takes ${takes}`);
+  }
 }
 
 /** A whole number of the query. What it may be is judged by who takes it; NaN pleases nobody. */

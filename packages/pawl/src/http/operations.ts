@@ -4,7 +4,7 @@ import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
 import { knownWorkflow, list, type ListOptions } from "../instances/list.js";
 import type { InstancesContext, ParentRun } from "../instances/ports.js";
-import { invalidRequest } from "../instances/requests.js";
+import { elementOf, invalidRequest } from "../instances/requests.js";
 import type { Signal } from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
 import { SerializationError, WorkflowError, type WorkflowErrorCode } from "../model/errors.js";
@@ -26,6 +26,8 @@ export type OperationsContext<Tx> = {
   /** Null while the route is switched off. */
   readonly tick: ((options: TickOptions) => Promise<TickResult>) | null;
   readonly openApi: object;
+  /** A short text that differs where the given one does. */
+  readonly fingerprint: (text: string) => Promise<string>;
 };
 
 /** A request that may pass. */
@@ -50,7 +52,7 @@ type Operations = {
 
 /** What each operation of the contract does. */
 export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
-  const { instances, newId, watchers, openApi } = context;
+  const { instances, newId, watchers, openApi, fingerprint } = context;
   const { entries, limits } = instances;
 
   function entryOf({ params }: Call): WorkflowEntry {
@@ -66,25 +68,46 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
     return { entry, target: { workflow: entry.name, id } };
   }
 
-  function instanceOf(call: Call): Instance<Tx> {
+  /** An operation is known by its id: with the same one it happens once. */
+  function instanceOf(call: Call, operation = "http"): Instance<Tx> {
     const { entry, target } = targetOf(call);
     const { key } = call;
-    // An operation is known by its id: with the same one it happens once.
-    const makeId = key === undefined ? newId : () => `http:${key}`;
+    const makeId = key === undefined ? newId : () => `${operation}:${key}`;
     return new Instance({ context: instances, entry, parent: undefined, newId: makeId }, target.id);
   }
 
   /** As a step is the same in each of its attempts, so is a keyed request each time it is sent. */
-  function bindingOf(call: Call) {
+  async function bindingOf(call: Call, items: readonly unknown[]) {
+    const entry = entryOf(call);
     const { key } = call;
-    const caller: ParentRun | undefined =
-      key === undefined
-        ? undefined
-        : {
-            barrier: () => Promise.resolve(),
-            nextOrigin: () => ({ origin: `http:${key}`, id: `k${key}` }),
-          };
-    return makeBinding({ context: instances, entry: entryOf(call), parent: caller, newId });
+    if (key === undefined) {
+      return makeBinding({ context: instances, entry, parent: undefined, newId });
+    }
+    // What was asked for is a part of where the instance comes from: another request does not take it for its own.
+    const prints = await Promise.all(items.map((item) => fingerprint(JSON.stringify(item))));
+    let next = 0;
+    const caller: ParentRun = {
+      barrier: () => Promise.resolve(),
+      nextOrigin: () => ({ origin: `${keyed(key)}${prints[next++]}`, id: `k${key}` }),
+    };
+    return makeBinding({ context: instances, entry, parent: caller, newId });
+  }
+
+  /** The id that a keyed request wants is taken: by itself with another body, or by somebody else. */
+  async function explained(
+    error: unknown,
+    { key, body }: Call,
+    workflow: string,
+  ): Promise<unknown> {
+    const isTaken = error instanceof WorkflowError && error.code === "INSTANCE_ID_ALREADY_EXISTS";
+    if (!isTaken || key === undefined) return error;
+    const id = body["id"] === undefined ? `k${key}` : (body["id"] as string);
+    const taken = await instances.store.get({ workflow, id });
+    if (taken?.origin?.startsWith(keyed(key)) !== true) return error;
+    return new WorkflowError(
+      "IDEMPOTENCY_KEY_REUSED",
+      `Idempotency-Key ${quote(key)} was used before, with another body`,
+    );
   }
 
   async function controlled(change: Promise<void>) {
@@ -109,15 +132,22 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
     },
 
     async createInstance(call) {
-      const binding = bindingOf(call);
-      const { id } = await binding.create(newInstance(call.body));
-      return { id, details: asCreated };
+      const binding = await bindingOf(call, [call.body]);
+      try {
+        const { id } = await binding.create(newInstance(call.body));
+        return { id, details: asCreated };
+      } catch (error) {
+        throw await explained(error, call, entryOf(call).name);
+      }
     },
 
     async createBatch(call) {
-      const binding = bindingOf(call);
       const given = call.body["instances"];
-      const batch = Array.isArray(given) ? given.map(newInstance) : given;
+      const items: readonly NewInstance[] = Array.isArray(given) ? given : [];
+      const binding = await bindingOf(call, firstOfEachId(items));
+      const batch = Array.isArray(given)
+        ? items.map((item, i) => newInstance(item, `${elementOf(i)}.params`))
+        : given;
       const created = await binding.createBatch(batch as { id: string }[]);
       return { instances: created.map(({ id }) => ({ id, details: asCreated })) };
     },
@@ -129,8 +159,8 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
 
     pauseInstance: (call) => controlled(instanceOf(call).pause()),
     resumeInstance: (call) => controlled(instanceOf(call).resume()),
-    terminateInstance: (call) => controlled(instanceOf(call).terminate()),
-    restartInstance: (call) => controlled(instanceOf(call).restart()),
+    terminateInstance: (call) => controlled(instanceOf(call, "http:terminate").terminate()),
+    restartInstance: (call) => controlled(instanceOf(call, "http:restart").restart()),
 
     async sendEvent(call) {
       const instance = instanceOf(call);
@@ -176,11 +206,24 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
 
 const asCreated = { status: "queued" } as const;
 
-function newInstance(given: { readonly id?: unknown; readonly params?: unknown }) {
-  const { id, params } = given;
+/** The origin of whatever a keyed request creates begins so. */
+function keyed(key: string): string {
+  return `http:${key}:`;
+}
+
+type NewInstance = { readonly id?: unknown; readonly params?: unknown };
+
+/** Of several with one id, only the first counts. */
+function firstOfEachId(items: readonly NewInstance[]): NewInstance[] {
+  const byId = new Map<unknown, NewInstance>();
+  for (const item of items) if (!byId.has(item.id)) byId.set(item.id, item);
+  return [...byId.values()];
+}
+
+function newInstance({ id, params }: NewInstance, what = "params") {
   return {
     id: id as string,
-    ...(params === undefined ? {} : { params: untagged(params, "params", "INVALID_PARAMS") }),
+    ...(params === undefined ? {} : { params: untagged(params, what, "INVALID_PARAMS") }),
   };
 }
 

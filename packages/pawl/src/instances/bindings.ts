@@ -12,7 +12,7 @@ import { quote } from "../model/quote.js";
 import { insert, name, type Wanted } from "./create.js";
 import { Instance, type InstanceScope } from "./instance.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
-import { instanceNotFound, validBatch, validObject } from "./requests.js";
+import { elementOf, instanceNotFound, validBatch, validObject } from "./requests.js";
 
 /** One `Workflow` per binding key; with a parent, for the code of that run. */
 export function makeBindings<Tx>(
@@ -61,12 +61,13 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
   ): Promise<WorkflowInstance<InstanceTypes, Tx>[]> {
     const { limits } = this.#scope.context;
     const { tx } = validObject("options of createBatch", options);
-    const byId = new Map<string, CreateOptions>();
-    for (const item of validBatch(batch, limits)) {
-      const id = validInstanceId(item.id, limits);
-      if (!byId.has(id)) byId.set(id, item);
+    const byId = new Map<string, Wanted>();
+    for (const [i, item] of validBatch(batch, limits).entries()) {
+      const id = validInstanceId(item.id, limits, `${elementOf(i)}.id`);
+      if (byId.has(id)) continue;
+      byId.set(id, { ...this.#name(item), what: `${elementOf(i)}.params` });
     }
-    const wanted = Array.from(byId.values(), (item) => this.#name(item));
+    const wanted = [...byId.values()];
     if (wanted.length === 0) return [];
     const areOurs = await this.#insert(wanted, tx);
     return wanted.filter((_, i) => areOurs[i]).map(({ id }) => new Instance(this.#scope, id));

@@ -10,6 +10,8 @@ export type Wanted = {
   readonly id: string;
   readonly origin?: string;
   readonly params: unknown;
+  /** How errors name its params. */
+  readonly what?: string;
 };
 
 /**
@@ -45,13 +47,13 @@ export async function insert<Tx>(
   tx: Tx | undefined,
 ): Promise<boolean[]> {
   const rows: NewInstance[] = [];
-  for (const { id, origin, params } of wanted) {
+  for (const { id, origin, params, what } of wanted) {
     rows.push({
       iid: newId(),
       workflow: entry.name,
       id,
       queue: entry.queue,
-      params: await encodeParams(context, entry, params),
+      params: await encodeParams(context, entry, params, what),
       ...(origin === undefined ? {} : { origin }),
     });
   }

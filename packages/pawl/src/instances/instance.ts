@@ -72,7 +72,7 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     const { context, entry, newId } = this.#scope;
     const { tx } = validObject("options of sendEvent", options);
     const { type, id, payload } = validObject("an event", event);
-    validEventType(type, context.limits);
+    declared(validEventType(type, context.limits), entry);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);
     const { store, hints, hooks } = await (tx === undefined ? this.#registered() : this.#ready());
     const text = await encodePayload(context, entry, { type, payload });
@@ -122,6 +122,16 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     if (answer.kind === "terminal") throw terminal(this.#target, answer.status);
     if (answer.owner !== null) this.#scope.context.hints.poke(answer.owner, this.#target);
   }
+}
+
+/** A workflow that declares its events waits for no others: whoever sends one has misspelt it. */
+function declared(type: string, { name, events }: WorkflowEntry): void {
+  if (events === undefined || Object.hasOwn(events, type)) return;
+  const types = Object.keys(events);
+  throw new WorkflowError(
+    "INVALID_EVENT_TYPE",
+    `workflow ${quote(name)} has no event ${quote(type)}; it declares ${types.join(", ") || "none"}`,
+  );
 }
 
 function terminal({ id }: Target, status: InstanceStatusName): WorkflowError {

@@ -31,7 +31,12 @@ export function validBatch<T extends object>(given: readonly T[], limits: Limits
       `a batch may have at most ${limits.batchMaxInstances} instances, got ${given.length}`,
     );
   }
-  return given.map((item: T, i) => validObject(`batch[${i}]`, item));
+  return given.map((item: T, i) => validObject(elementOf(i), item));
+}
+
+/** How an element of a batch is named, to whoever sent it. */
+export function elementOf(i: number): string {
+  return `instances[${i}]`;
 }
 
 export function validPageSize(given: number | undefined, limits: Limits): number {

@@ -13,8 +13,9 @@ export function encodeParams(
   { codec, limits }: Border,
   entry: WorkflowEntry,
   params: unknown,
+  what = "params",
 ): Promise<string | null> {
-  const context = { what: "params", maxBytes: limits.paramsMaxBytes };
+  const context = { what, maxBytes: limits.paramsMaxBytes };
   return encode(codec, entry.params, params, context, "INVALID_PARAMS");
 }
 

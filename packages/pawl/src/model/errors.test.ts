@@ -37,6 +37,7 @@ describe("WorkflowError", () => {
       INSTANCE_ID_ALREADY_EXISTS: 409,
       INSTANCE_TERMINAL: 409,
       PAYLOAD_TOO_LARGE: 413,
+      IDEMPOTENCY_KEY_REUSED: 422,
       INTERNAL_ERROR: 500,
       STORE_UNAVAILABLE: 503,
     });
@@ -111,6 +112,7 @@ describe("errors an author can catch", () => {
       "PayloadTooLargeError",
       "ResultTimeoutError",
       "RunCrashedError",
+      "RunnerDiedError",
       "SerializationError",
       "StepMaxAttemptsExceeded",
       "StepMismatchError",

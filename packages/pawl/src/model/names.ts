@@ -9,10 +9,9 @@ import { quote } from "./quote.js";
 export const unstorable = /[\p{Cc}\p{Cs}]/u;
 const identifier = /^[a-zA-Z0-9_][a-zA-Z0-9-_]*$/;
 
-export function validInstanceId(given: unknown, limits: Limits): string {
+export function validInstanceId(given: unknown, limits: Limits, what = "instance id"): string {
   const problem = identifierProblem(given, limits.instanceIdMaxLength);
-  if (problem !== undefined)
-    throw new WorkflowError("INVALID_INSTANCE_ID", `instance id ${problem}`);
+  if (problem !== undefined) throw new WorkflowError("INVALID_INSTANCE_ID", `${what} ${problem}`);
   return given as string;
 }
 

@@ -55,7 +55,7 @@ type StreamUnderlying = {
 
 export interface WebUrl {
   readonly pathname: string;
-  readonly searchParams: { getAll(name: string): string[] };
+  readonly searchParams: { getAll(name: string): string[]; keys(): Iterable<string> };
 }
 
 declare const Response: new (

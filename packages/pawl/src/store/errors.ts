@@ -9,6 +9,17 @@ export class NotMigratedError extends Error {
   }
 }
 
+/** `close` was called before. */
+export class StoreClosedError extends Error {
+  static {
+    this.prototype.name = "StoreClosedError";
+  }
+
+  constructor() {
+    super("the store is closed: nothing can be asked of it after `pawl.close()`");
+  }
+}
+
 /** The database was migrated by newer code, which says that this code must not touch it. */
 export class IncompatibleDatabaseError extends Error {
   static {

@@ -1,6 +1,7 @@
-import type { WorkflowsOptions } from "../authoring/options.js";
+import { workflowsOptions, type WorkflowsOptions } from "../authoring/options.js";
 import type { Registry } from "../authoring/registry.js";
 import { ValidationError } from "../model/errors.js";
+import { checkOptions } from "../model/known-options.js";
 import { sqliteStore, type SqliteHandle } from "../sqlite.js";
 import type { Store } from "../store/store.js";
 import { Harness, type HarnessParts } from "./harness.js";
@@ -28,6 +29,8 @@ export type HarnessOptions<R extends Registry, Tx = SqliteHandle> = WorkflowsOpt
 export async function createHarness<const R extends Registry, Tx = SqliteHandle>(
   options: HarnessOptions<R, Tx>,
 ): Promise<Harness<R, Tx>> {
+  const more = { store: true, clock: true, runner: true, timeoutMs: true } as const;
+  checkOptions("createHarness", options, { ...workflowsOptions, ...more });
   const { store: given, clock = new VirtualTime() } = options;
   if (typeof given === "object" && options.clock === undefined) {
     throw new ValidationError("a store goes by its own clock: give a function (clock) => store");

@@ -2,6 +2,7 @@
 import { connect } from "node:net";
 import { defineWorkflow, WorkflowError, type Store } from "pawl";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { collecting, type LogEntry } from "../scenarios/stage.js";
 import { inScope, type Scope } from "../support/scope.js";
 import { until } from "../support/until.js";
@@ -12,6 +13,15 @@ const workflows = {
   A: defineWorkflow({
     name: "a",
     run: async (_event, step) => void (await step.waitForEvent("wait", { type: "go" })),
+  }),
+};
+
+const declared = {
+  A: defineWorkflow({
+    name: "a",
+    params: z.looseObject({ n: z.number() }),
+    events: { go: z.unknown(), stop: z.unknown() },
+    run: () => 1,
   }),
 };
 
@@ -84,6 +94,68 @@ test.each([
     expect((await pawl.list("a")).instances).toEqual([]);
   }),
 );
+
+test.each([
+  [
+    "/workflows/a/instances?stauts=running&pageSize=1",
+    'the query has no "stauts"; this route takes status, order, pageSize, cursor',
+  ],
+  [
+    "/workflows/a/instances/x/history?run=1",
+    'the query has no "run"; this route takes runNumber, pageSize, cursor',
+  ],
+  ["/workflows?", null],
+  ["/workflows?x", 'the query has no "x"; this route takes no query'],
+])("a query that the route does not take is refused: %s", (path, message) =>
+  inScope(async (scope) => {
+    const { url } = await start(scope);
+    const [status, answer] = await get(url + path);
+    if (message === null) expect(status).toBe(200);
+    else expect([status, answer]).toEqual([400, { code: "INVALID_REQUEST", message }]);
+  }),
+);
+
+test.each([
+  ["INVALID_INSTANCE_ID", { id: "a b" }, "instances[2].id may only have letters"],
+  ["INVALID_INSTANCE_ID", { params: 1 }, "instances[2].id must be a string, got undefined"],
+  ["INVALID_PARAMS", { id: "c", params: { $pawl: "Date" } }, "instances[2].params: "],
+  ["INVALID_PARAMS", { id: "c", params: { n: "1" } }, "instances[2].params: n: "],
+  [
+    "PAYLOAD_TOO_LARGE",
+    { id: "c", params: { n: 1, x: "x".repeat(99) } },
+    "instances[2].params: the encoded value has",
+  ],
+  ["INVALID_REQUEST", 7, "the body.instances[2] must be an object, got 7"],
+])("a batch is refused with its bad element: %s", (code, bad, message) =>
+  inScope(async (scope) => {
+    const limits = { paramsMaxBytes: 50 };
+    const { url, pawl } = await start(scope, { workflows: declared, limits });
+    const fine = [
+      { id: "a", params: { n: 1 } },
+      { id: "b", params: { n: 2 } },
+    ];
+    const [, answer] = await post(`${url}/workflows/a/instances/batch`, {
+      instances: [...fine, bad],
+    });
+    expect(answer).toEqual({ code, message: expect.stringContaining(message) });
+    expect((await pawl.list("a")).instances).toEqual([]);
+  }),
+);
+
+test("an event of a type that is not declared is refused", () =>
+  inScope(async (scope) => {
+    const { url } = await start(scope, { workflows: declared });
+    await post(`${url}/workflows/a/instances`, { id: "x", params: { n: 1 } });
+    expect(await post(`${url}/workflows/a/instances/x/events`, { type: "went" })).toEqual([
+      400,
+      {
+        code: "INVALID_EVENT_TYPE",
+        message: 'workflow "a" has no event "went"; it declares go, stop',
+      },
+    ]);
+    const [, { entries }] = await get(`${url}/workflows/a/instances/x/history`);
+    expect(entries).toEqual([]);
+  }));
 
 test("values that look dangerous are data", () =>
   inScope(async (scope) => {

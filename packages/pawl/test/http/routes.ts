@@ -163,16 +163,35 @@ export function routesWork(openStore: OpenStore): void {
       expect((await post(orders, { id: "o1" }, key("b")))[0]).toBe(409);
       const unnamed = await post(orders, {}, key("c"));
       expect(await post(orders, {}, key("c"))).toEqual(unnamed);
+      for (const [other, name] of [
+        [{ id: "o1", params: 1 }, "a"],
+        [{ params: 1 }, "c"],
+      ] as const) {
+        expect(await post(orders, other, key(name))).toEqual([
+          422,
+          {
+            code: "IDEMPOTENCY_KEY_REUSED",
+            message: `Idempotency-Key "${name}" was used before, with another body`,
+          },
+        ]);
+      }
       const batch = { instances: [{ id: "o1" }, { id: "o2" }] };
       for (const _ of [1, 2]) {
         const [, { instances }] = await post(`${orders}/batch`, batch, key("d"));
         expect(instances).toEqual([{ id: "o2", details: { status: "queued" } }]);
       }
+      const other = { instances: [{ id: "o2", params: 1 }, { id: "o3" }] };
+      expect((await post(`${orders}/batch`, other, key("d")))[1].instances).toMatchObject([
+        { id: "o3" },
+      ]);
       for (const _ of [1, 2]) await post(`${orders}/o1/restart`, {}, key("e"));
       expect((await get(`${orders}/o1/history`))[1].runNumber).toBe(2);
       for (const _ of [1, 2]) {
         expect((await post(`${orders}/o2/terminate`, {}, key("f")))[0]).toBe(200);
       }
+      // A key belongs to one kind of request.
+      expect((await post(`${orders}/o2/restart`, {}, key("f")))[0]).toBe(200);
+      expect((await get(`${orders}/o2/history`))[1].runNumber).toBe(2);
     }));
 
   test("the stream tells what happens, goes on from a cursor, and ends", () =>

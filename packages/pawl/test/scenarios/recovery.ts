@@ -19,10 +19,6 @@ async function crash(s: Stage): Promise<void> {
   await s.clock.advance(LEASE_MS);
 }
 
-function error(message: string): { name: string; message: string } {
-  return { name: "Error", message };
-}
-
 export function recovery(on: StoreFixture): void {
   describe("recovery", () => {
     test("after a crash another runner goes on, when the lease is over and not before", async () => {
@@ -134,7 +130,12 @@ export function recovery(on: StoreFixture): void {
       await s.h.runUntilIdle(); // attempt 2 fails
       expect((await mixed())?.attempts).toEqual([
         { n: 1, startedAt: new Date(start), endedAt: new Date(over), error: died(1) },
-        { n: 2, startedAt: new Date(over), endedAt: new Date(over), error: error("failure 2") },
+        {
+          n: 2,
+          startedAt: new Date(over),
+          endedAt: new Date(over),
+          error: { name: "Error", message: "failure 2" },
+        },
       ]);
       await s.clock.advance("1 minute");
       const third = s.clock.now();

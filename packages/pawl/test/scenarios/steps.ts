@@ -226,10 +226,10 @@ export function steps(on: StoreFixture): void {
       );
       const i = await s.create();
       await s.toEnd(i);
-      const steps = await s.steps(i);
-      expect(steps).toHaveLength(5);
-      for (const [n, { startedAt }] of steps.entries()) {
-        const before = steps[n - 1]?.endedAt ?? startedAt;
+      const told = await s.steps(i);
+      expect(told).toHaveLength(5);
+      for (const [n, { startedAt }] of told.entries()) {
+        const before = told[n - 1]?.endedAt ?? startedAt;
         expect(startedAt.getTime()).toBeGreaterThanOrEqual(before?.getTime() ?? Infinity);
       }
     });
@@ -245,7 +245,9 @@ export function steps(on: StoreFixture): void {
       expect(failed).toMatchObject([
         { level: "warn", fields: { workflow: "main", id: "i1", step: "a", error: "Error: outer" } },
       ]);
-      const { stack } = failed[0]?.fields as { stack: string };
+      const [{ stack }] = failed.map(({ fields }) => fields as { stack: string }) as [
+        { stack: string },
+      ];
       expect(stack).toMatch(/^Error: outer\n +at .*thrower .*steps\.ts:\d+/);
       expect(stack).toMatch(/\ncaused by: TypeError: inner\n +at .*steps\.ts/);
     });

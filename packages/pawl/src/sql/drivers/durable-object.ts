@@ -1,4 +1,5 @@
 import { WorkflowError } from "../../model/errors.js";
+import { StoreClosedError } from "../../store/errors.js";
 import type { Driver } from "../driver.js";
 import { driveNow, type Call, type Row, type Script, type Value } from "../statement.js";
 
@@ -21,7 +22,7 @@ export function durableObjectDriver(storage: ObjectStorage, written: () => void)
   let closed = false;
   return {
     run: async (_lane, transaction, script) => {
-      if (closed) throw new Error("the store is closed");
+      if (closed) throw new StoreClosedError();
       let wrote = false;
       const drive = <T>(work: () => Script<T>): T =>
         driveNow(work(), (call) => {

@@ -1,3 +1,4 @@
+import { StoreClosedError } from "../../store/errors.js";
 import type { Lane } from "../driver.js";
 
 export interface Connection {
@@ -60,7 +61,7 @@ export class Lanes<C extends Connection> {
   }
 
   async #connection(): Promise<C> {
-    if (this.#closed) throw new Error("the store is closed");
+    if (this.#closed) throw new StoreClosedError();
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       if (!idle.broken) return idle;
       idle.close();

@@ -1,4 +1,5 @@
 import type { Cancel, Runtime } from "../../model/seams.js";
+import { StoreClosedError } from "../../store/errors.js";
 import type { Hint, HintChannel, HintListener } from "../../store/hints.js";
 import { connect, type PgConnection, type PgPool } from "./postgres.js";
 
@@ -140,7 +141,7 @@ export class PgHints implements HintChannel {
     const connection = await connect(this.#pool, () => this.#ping?.());
     if (this.#isClosed) {
       connection.close();
-      throw new Error("the store is closed");
+      throw new StoreClosedError();
     }
     this.#connection = connection;
     connection.client.on("notification", ({ channel, processId, payload }) => {

@@ -1,4 +1,5 @@
 import { WorkflowError } from "../../model/errors.js";
+import { StoreClosedError } from "../../store/errors.js";
 import type { Driver } from "../driver.js";
 import {
   driveNow,
@@ -42,7 +43,7 @@ export function sqliteDriver(
   let closed = false;
 
   function connection(): SqliteHandle {
-    if (closed) throw new Error("the store is closed");
+    if (closed) throw new StoreClosedError();
     own ??= openOwn(handle, synchronous) ?? handle;
     return own;
   }

@@ -81,7 +81,8 @@ export const migrateCases: readonly ConformanceCase[] = [
   }),
 
   unmigrated("a store works as soon as it is migrated", async ({ store }) => {
-    await rejection(store.create([anInstance()]), "create");
+    const early = await rejection(store.create([anInstance()]), "create");
+    equal(early.name, "NotMigratedError", "why it was refused");
     await store.migrate();
     const run = await create(store);
     equal(await statusOf(store, run), "queued", "the status");
@@ -93,6 +94,8 @@ export const migrateCases: readonly ConformanceCase[] = [
       const transaction = await db.begin();
       await transaction.rollback();
       await db.store.close();
+      const late = await rejection(db.store.now(), "a closed store");
+      equal(late.name, "StoreClosedError", "why it was refused");
       const again = await db.begin();
       await again.rollback();
       const other = await db.connect();

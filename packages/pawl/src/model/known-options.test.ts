@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { ValidationError } from "./errors.js";
+import { checkOptions } from "./known-options.js";
+
+const known = { name: true, run: true } as const;
+
+test("options that there are pass as they are", () => {
+  const given = { name: "a", run: undefined };
+  expect(checkOptions("it", given, known)).toBe(given);
+  expect(checkOptions("it", {}, known)).toEqual({});
+});
+
+test.each([
+  [{ name: "a", runs: 1 }, 'it: there is no "runs"; there are name, run'],
+  [{ toString: 1 }, 'it: there is no "toString"; there are name, run'],
+  [null as unknown as object, "it must be an object, got null"],
+  [["name"], "it must be an object, got "],
+])("%j is refused", (given, message) => {
+  expect(() => checkOptions("it", given, known)).toThrow(ValidationError);
+  expect(() => checkOptions("it", given, known)).toThrow(message);
+});
