@@ -20,6 +20,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {(works: readonly Work[], inFlight: number) => Promise<void>} runAll starts them, and ends when the last is complete
  * @property {(id: string) => Promise<void>} waiting resolves when the run waits for its event
  * @property {(id: string) => Promise<void>} send the event
+ * @property {(count: number) => Promise<void>} [park] loads instances that wait, faster than by starting them
  * @property {(how: { connections: number, perCommit: number, ms: number }) => Promise<number>} [insertRows] what is below any engine; answers how many
  * @property {() => Promise<void>} close
  *
@@ -31,6 +32,9 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {(n: number) => { ok: boolean, i: number }} body
  * @property {() => number} now the same for all processes of a machine, in ms
  *
+ * What a process is: all of it, or one side.
+ * @typedef {"whole" | "client" | "runner"} Role
+ *
  * @typedef {object} Adapter
  * @property {string} title
  * @property {readonly string[]} packages whose versions are recorded; empty if nothing has to be installed
@@ -40,7 +44,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
  * @property {number} [maxSteps] of one workflow
  * @property {readonly string[]} [workloads] all that every engine does, if it does not say
- * @property {(place: Place, inFlight: number) => Promise<Engine>} open
+ * @property {(place: Place, inFlight: number, role: Role) => Promise<Engine>} open
  */
 
 /**
@@ -58,14 +62,14 @@ export async function closedLoop(engine, works, inFlight) {
 
 /**
  * @template T
- * @param {readonly T[]} list
+ * @param {Iterable<T>} list
  * @param {number} inFlight
  * @param {(item: T) => Promise<void>} use
  */
 export async function eachOf(list, inFlight, use) {
-  const rest = list.values();
+  const rest = list[Symbol.iterator]();
   const loop = async () => {
-    for (const item of rest) await use(item);
+    for (let next = rest.next(); next.done !== true; next = rest.next()) await use(next.value);
   };
   await Promise.all(Array.from({ length: inFlight }, loop));
 }

@@ -97,8 +97,11 @@ async function measure({ engine, workload, share }, serverUrl, newerNode) {
   try {
     /** @type {import("./worker.mjs").Answer} */
     let all = { figures: {}, usage: undefined };
-    for (const part of workloads[workload]?.processes.keys() ?? []) {
-      const job = { engine, workload, part, share, ...place.where };
+    const { processes = [], hasRunnersElsewhere } = workloads[workload] ?? {};
+    /** @type {import("./engine.mjs").Role} */
+    const role = hasRunnersElsewhere ? "client" : "whole";
+    for (const part of processes.keys()) {
+      const job = { engine, workload, part, role, share, ...place.where };
       const answer = await inProcess(job, adapter.needsNode22 ? newerNode : process.execPath);
       all = { figures: { ...all.figures, ...answer.figures }, usage: all.usage ?? answer.usage };
     }
@@ -117,7 +120,7 @@ async function inProcess(job, execPath) {
   const child = fork(WORKER, [JSON.stringify(job)], {
     execPath,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
-    timeout: PROCESS_MAX_MS,
+    timeout: workloads[job.workload]?.maxMs ?? PROCESS_MAX_MS,
     killSignal: "SIGKILL",
   });
   let output = "";

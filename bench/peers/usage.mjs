@@ -1,6 +1,6 @@
 // @ts-check
 // What a piece of work cost: CPU of this process and of its server, and what the database counted.
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import pg from "pg";
 
 /**
@@ -26,6 +26,21 @@ export async function openMeters(store, { url, restate }) {
     ...(restate === undefined ? {} : { serverMs: cpuMs([restate.pid]) }),
   });
   return { start: () => meter(read), close: async () => {} };
+}
+
+/**
+ * @param {Pick<import("./engine.mjs").Place, "url" | "file">} place
+ * @returns {Promise<number>}
+ */
+export async function databaseBytes({ url, file }) {
+  if (url === "") return statSync(file).size;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query(
+    "SELECT pg_database_size(current_database())::float8 AS bytes",
+  );
+  await client.end();
+  return rows[0]?.bytes ?? Number.NaN;
 }
 
 /**

@@ -1,8 +1,10 @@
 // @ts-check
 // One process of one workload on one engine; it answers its figures and what they cost.
+import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 import { engines } from "./engines/index.mjs";
-import { openMeters } from "./usage.mjs";
+import { startRunners } from "./runners.mjs";
+import { databaseBytes, openMeters } from "./usage.mjs";
 import { workloads } from "./workloads.mjs";
 
 /**
@@ -10,6 +12,7 @@ import { workloads } from "./workloads.mjs";
  * @property {string} engine
  * @property {string} workload
  * @property {number} part of its processes
+ * @property {import("./engine.mjs").Role} role
  * @property {number} share of the work
  * @property {string} url
  * @property {string} file
@@ -38,25 +41,56 @@ const place = {
   now: () => performance.timeOrigin + performance.now(),
 };
 const inFlight = adapter.inFlight[job.workload] ?? 100;
-const meters = await openMeters(adapter.store, place);
-const engine = await adapter.open(place, inFlight);
-/** @type {import("./usage.mjs").Usage | undefined} */
-let usage;
-const figures = await run({
-  engine,
-  place,
-  inFlight,
-  maxSteps: adapter.maxSteps ?? Number.MAX_SAFE_INTEGER,
-  share: job.share,
-  bodies: () => bodies,
-  metered: async (work) => {
-    const used = await meters.start();
-    const answer = await work();
-    usage = await used();
-    return answer;
-  },
-});
-process.send?.({ figures, usage });
+const engine = await adapter.open(place, inFlight, job.role);
+if (job.role === "runner") await serveRunner();
+else await measure(adapter, run);
 await engine.close();
-await meters.close();
 process.disconnect?.();
+
+/** Works until it is told to end; tells how often it worked. */
+async function serveRunner() {
+  process.send?.({ bodies });
+  for (;;) {
+    const [message] = await once(process, "message");
+    if (message === "end") return;
+    process.send?.({ bodies });
+  }
+}
+
+/**
+ * @param {import("./engine.mjs").Adapter} of
+ * @param {(bench: import("./workloads.mjs").Bench) => Promise<import("./workloads.mjs").Figures>} workload
+ */
+async function measure({ store, maxSteps = Number.MAX_SAFE_INTEGER }, workload) {
+  const meters = await openMeters(store, place);
+  /** @type {import("./usage.mjs").Usage | undefined} */
+  let usage;
+  /** @type {import("./runners.mjs").Runners | undefined} */
+  let runners;
+  const figures = await workload({
+    engine,
+    place,
+    inFlight,
+    maxSteps,
+    share: job.share,
+    bodies: async () => bodies + ((await runners?.bodies()) ?? 0),
+    databaseBytes: () => databaseBytes(place),
+    withRunners: async (count, work) => {
+      runners = await startRunners(job, count);
+      try {
+        return await work();
+      } finally {
+        await runners.end();
+        runners = undefined;
+      }
+    },
+    metered: async (work) => {
+      const used = await meters.start();
+      const answer = await work();
+      usage = await used();
+      return answer;
+    },
+  });
+  process.send?.({ figures, usage });
+  await meters.close();
+}

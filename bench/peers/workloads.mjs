@@ -1,6 +1,7 @@
 // @ts-check
 // What is done with an engine, and what comes out as figures. Each part of a workload is a process of its own.
 import { performance } from "node:perf_hooks";
+import { eachOf } from "./engine.mjs";
 
 /**
  * @typedef {object} Bench
@@ -9,7 +10,9 @@ import { performance } from "node:perf_hooks";
  * @property {number} inFlight
  * @property {number} maxSteps
  * @property {number} share of the work
- * @property {() => number} bodies that ran so far
+ * @property {() => Promise<number>} bodies that ran so far, in all processes
+ * @property {<T>(count: number, work: () => Promise<T>) => Promise<T>} withRunners beside runners in processes of their own
+ * @property {() => Promise<number>} databaseBytes
  * @property {<T>(work: () => Promise<T>) => Promise<T>} metered what is measured; once per process
  *
  * @typedef {Record<string, number>} Figures
@@ -19,6 +22,9 @@ import { performance } from "node:perf_hooks";
  * @property {readonly ((bench: Bench) => Promise<Figures>)[]} processes one after another, on the same database
  * @property {Record<string, string>} figures what each is, as the report says it
  * @property {boolean} [isOfNoEngine]
+ * @property {boolean} [isOfPawl] peers are not set up for it
+ * @property {boolean} [hasRunnersElsewhere] the measuring process is a client
+ * @property {number} [maxMs]
  * @property {"workflow" | "step"} [unit] that costs are divided by
  */
 
@@ -31,13 +37,13 @@ export const workloads = {
     title: "2,000 one-step workflows",
     figures: { perSecond: "workflows/s" },
     unit: "workflow",
-    processes: [(bench) => burst(bench, 2_000, 1)],
+    processes: [(bench) => metered(bench, { count: 2_000, steps: 1, name: "run" })],
   },
   W2: {
     title: "200 workflows of 50 steps",
     figures: { perSecond: "steps/s" },
     unit: "step",
-    processes: [(bench) => burst(bench, 200, 50)],
+    processes: [(bench) => metered(bench, { count: 200, steps: 50, name: "run" })],
   },
   W3: {
     title: "start of a 3-step workflow to its result, one at a time",
@@ -62,6 +68,21 @@ export const workloads = {
       samples: "samples",
     },
     processes: [(bench) => latency(bench, 100, (id) => resume(bench, id, 0))],
+  },
+  W4b: {
+    title: "the same, run by another process",
+    figures: {
+      p50: "to the result in the sender, p50 ms",
+      p99: "p99 ms",
+      stepP50: "to the step that follows, p50 ms",
+      stepP99: "p99 ms ",
+      samples: "samples",
+    },
+    isOfPawl: true,
+    hasRunnersElsewhere: true,
+    processes: [
+      (bench) => bench.withRunners(1, () => latency(bench, 100, (id) => resume(bench, id, 0))),
+    ],
   },
   W5: {
     title: "one workflow with 500 parallel steps",
@@ -107,6 +128,67 @@ export const workloads = {
       },
     ],
   },
+  W7: {
+    title: "W1 beside parked instances",
+    figures: {
+      parked: "parked",
+      perSecond: "workflows/s",
+      ratio: "against none parked, in the same process",
+    },
+    unit: "workflow",
+    maxMs: 900_000,
+    processes: [
+      async (bench) => {
+        const before = await burst(bench, { count: 2_000, steps: 1, name: "before" });
+        const parked = await park(bench, sized(bench, 1_000_000));
+        const beside = await metered(bench, { count: 2_000, steps: 1, name: "beside" });
+        return { ...beside, parked, ratio: beside.perSecond / before.perSecond };
+      },
+    ],
+  },
+  W8: {
+    title: "W1 and W2 by one, two and four runner processes, started by another one",
+    figures: {
+      workflows1: "workflows/s, one",
+      workflows2: "two",
+      workflows4: "four",
+      steps1: "steps/s, one",
+      steps2: "two ",
+      steps4: "four ",
+    },
+    isOfPawl: true,
+    hasRunnersElsewhere: true,
+    processes: [
+      async (bench) => {
+        /** @type {Figures} */
+        const figures = {};
+        for (const runners of [1, 2, 4]) {
+          await bench.withRunners(runners, async () => {
+            const name = `by-${runners}`;
+            const w1 = await burst(bench, { count: 2_000, steps: 1, name: `${name}-short` });
+            const w2 = await burst(bench, { count: 200, steps: 50, name: `${name}-long` });
+            figures[`workflows${runners}`] = w1.perSecond;
+            figures[`steps${runners}`] = w2.perSecond;
+          });
+        }
+        return figures;
+      },
+    ],
+  },
+  W9: {
+    title: "10 minutes of mixed load",
+    figures: {
+      perSecond: "workflows/s in the last tenth",
+      ratio: "against the second tenth",
+      rssMb: "memory at the end, MB",
+      rssRatio: "against the second tenth ",
+      bytesPerWorkflow: "bytes of database per workflow",
+    },
+    unit: "workflow",
+    isOfPawl: true,
+    maxMs: 900_000,
+    processes: [soak],
+  },
   limits: {
     title: "inserts of step rows with no engine around them",
     isOfNoEngine: true,
@@ -142,7 +224,9 @@ export const workloads = {
  * @param {import("./engine.mjs").Adapter | undefined} adapter
  */
 export function isDoneBy(name, adapter) {
-  return adapter?.workloads?.includes(name) ?? !workloads[name]?.isOfNoEngine;
+  const { isOfNoEngine, isOfPawl } = workloads[name] ?? {};
+  if (adapter?.workloads !== undefined) return adapter.workloads.includes(name);
+  return !isOfNoEngine && (!isOfPawl || adapter?.packages.length === 0);
 }
 
 /** @param {Bench} bench */
@@ -154,32 +238,116 @@ const historyOf = (bench) => Math.min(sized(bench, 1_000), bench.maxSteps);
  */
 const sized = ({ share }, count) => Math.max(1, Math.round(count * share));
 
+/** @typedef {{ count: number, steps: number, name: string }} Burst */
+
 /**
  * @param {Bench} bench
- * @param {number} count
- * @param {number} steps
- * @returns {Promise<Figures>}
+ * @param {Burst} what
  */
-async function burst(bench, count, steps) {
-  const works = (/** @type {string} */ name, /** @type {number} */ length) =>
-    Array.from({ length }, (_, n) => ({
-      id: `${name}-${n}`,
-      kind: /** @type {const} */ ("steps"),
-      steps,
-    }));
-  const { engine, inFlight } = bench;
-  // Compiles what is hot and opens connections.
-  await engine.runAll(works("warm", sized(bench, count / 10)), inFlight);
-  const measured = works("run", sized(bench, count));
-  const bodies = bench.bodies();
+async function metered(bench, what) {
+  await warmUp(bench, what);
+  return bench.metered(() => burst(bench, what, true));
+}
+
+/**
+ * Compiles what is hot and opens connections.
+ * @param {Bench} bench
+ * @param {Burst} what
+ */
+async function warmUp(bench, { count, steps, name }) {
+  await bench.engine.runAll(works(`${name}-warm`, sized(bench, count / 10), steps), bench.inFlight);
+}
+
+/**
+ * @param {Bench} bench
+ * @param {Burst} what
+ * @returns {Promise<{ perSecond: number, units: number }>}
+ */
+async function burst(bench, what, isWarm = false) {
+  if (!isWarm) await warmUp(bench, what);
+  const { count, steps, name } = what;
+  const measured = works(name, sized(bench, count), steps);
+  const bodies = await bench.bodies();
   const start = performance.now();
-  await bench.metered(() => engine.runAll(measured, inFlight));
+  await bench.engine.runAll(measured, bench.inFlight);
   const seconds = (performance.now() - start) / 1000;
   const expected = measured.length * steps;
-  const ran = bench.bodies() - bodies;
+  const ran = (await bench.bodies()) - bodies;
   if (ran !== expected) throw new Error(`${ran} steps ran instead of ${expected}`);
   const units = steps === 1 ? measured.length : expected;
   return { perSecond: units / seconds, units };
+}
+
+/**
+ * @param {string} name
+ * @param {number} length
+ * @param {number} steps
+ * @returns {import("./engine.mjs").Work[]}
+ */
+const works = (name, length, steps) =>
+  Array.from({ length }, (_, n) => ({ id: `${name}-${n}`, kind: "steps", steps }));
+
+const PARK_MAX_MS = 300_000;
+
+/**
+ * Answers how many wait: what an engine cannot load in another way is started, for so long.
+ * @param {Bench} bench
+ * @param {number} count
+ */
+async function park({ engine, share }, count) {
+  if (engine.park !== undefined) {
+    await engine.park(count);
+    return count;
+  }
+  const until = performance.now() + PARK_MAX_MS * share;
+  let parked = 0;
+  await eachOf(Array.from({ length: count }).keys(), 20, async (n) => {
+    if (performance.now() > until) return;
+    await engine.start({ id: `parked-${n}`, kind: "wait", steps: 0 });
+    parked += 1;
+  });
+  return parked;
+}
+
+const SOAK_MS = 600_000;
+
+/**
+ * Short ones, long ones and ones that wait for an event, so many at a time; ends are counted by tenths.
+ * @param {Bench} bench
+ * @returns {Promise<Figures>}
+ */
+async function soak(bench) {
+  const { engine, inFlight, share } = bench;
+  const tenthMs = (SOAK_MS * share) / 10;
+  const from = performance.now();
+  const tenth = () => Math.floor((performance.now() - from) / tenthMs);
+  const ended = Array.from({ length: 10 }, () => 0);
+  const rss = Array.from({ length: 10 }, () => 0);
+  const bytes = await bench.databaseBytes();
+  let started = 0;
+  await bench.metered(async () => {
+    const loop = async () => {
+      while (tenth() < 10) {
+        const n = (started += 1);
+        const id = `soak-${n}`;
+        if (n % 10 === 0) await resume(bench, id, 3);
+        else await engine.runAll([{ id, kind: "steps", steps: n % 10 === 1 ? 50 : 3 }], 1);
+        const now = Math.min(9, tenth());
+        ended[now] = (ended[now] ?? 0) + 1;
+        rss[now] = process.memoryUsage().rss / 1e6;
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(inFlight, 100) }, loop));
+  });
+  const perSecond = (ended[9] ?? 0) / (tenthMs / 1000);
+  return {
+    perSecond,
+    ratio: perSecond / ((ended[1] ?? 0) / (tenthMs / 1000)),
+    rssMb: rss[9] ?? Number.NaN,
+    rssRatio: (rss[9] ?? Number.NaN) / (rss[1] ?? Number.NaN),
+    bytesPerWorkflow: ((await bench.databaseBytes()) - bytes) / started,
+    units: started,
+  };
 }
 
 /**

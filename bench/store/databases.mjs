@@ -150,20 +150,7 @@ async function sqliteWorld(file) {
         },
       ];
     },
-    park: async (/** @type {number} */ count) => {
-      handle.exec("BEGIN IMMEDIATE");
-      for (const text of parkedRows({
-        count,
-        table: (name) => `pawl_${name}`,
-        number: DIGITS,
-        iid: "'01800000-0000-7000-8000-' || printf('%012x', n)",
-        concat: (...parts) => parts.join(" || "),
-        now: "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)",
-      })) {
-        handle.exec(text);
-      }
-      handle.exec("COMMIT");
-    },
+    park: async (/** @type {number} */ count) => parkOnSqlite(handle, count),
     holdSnapshot: async () => {
       const reader = new DatabaseSync(file);
       reader.exec("BEGIN");
@@ -178,6 +165,25 @@ async function sqliteWorld(file) {
       handle.close();
     },
   };
+}
+
+/**
+ * @param {Pick<import("@photostructure/sqlite").DatabaseSyncInstance, "exec">} handle
+ * @param {number} count
+ */
+export function parkOnSqlite(handle, count) {
+  handle.exec("BEGIN IMMEDIATE");
+  for (const text of parkedRows({
+    count,
+    table: (name) => `pawl_${name}`,
+    number: DIGITS,
+    iid: "'01800000-0000-7000-8000-' || printf('%012x', n)",
+    concat: (...parts) => parts.join(" || "),
+    now: "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)",
+  })) {
+    handle.exec(text);
+  }
+  handle.exec("COMMIT");
 }
 
 // PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -197,6 +203,27 @@ export async function postgres(url) {
     close: () => pool.end(),
     world: () => postgresWorld(pool, url),
   };
+}
+
+/**
+ * @param {Pick<pg.Pool, "query">} client
+ * @param {string} schema
+ * @param {number} count
+ */
+export async function parkOnPostgres(client, schema, count) {
+  for (const text of parkedRows({
+    count,
+    table: (name) => `${schema}.${name}`,
+    number: `SELECT generate_series(0, ${count - 1}) AS n`,
+    iid: "'01800000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
+    concat: (...parts) => parts.join(" || "),
+    now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+  })) {
+    await client.query(text.replaceAll("n * 7919", "n::bigint * 7919"));
+  }
+  // What autovacuum would do within a minute.
+  for (const table of ["instance", "ticket"])
+    await client.query(`VACUUM (ANALYZE) ${schema}.${table}`);
 }
 
 /** One array per column. */
@@ -245,21 +272,7 @@ async function postgresWorld(pool, url) {
         },
       ];
     },
-    park: async (/** @type {number} */ count) => {
-      for (const text of parkedRows({
-        count,
-        table: (name) => `${schema}.${name}`,
-        number: `SELECT generate_series(0, ${count - 1}) AS n`,
-        iid: "'01800000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
-        concat: (...parts) => parts.join(" || "),
-        now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-      })) {
-        await client.query(text.replaceAll("n * 7919", "n::bigint * 7919"));
-      }
-      // What autovacuum would do within a minute.
-      for (const table of ["instance", "ticket"])
-        await client.query(`VACUUM ANALYZE ${schema}.${table}`);
-    },
+    park: (/** @type {number} */ count) => parkOnPostgres(client, schema, count),
     holdSnapshot: async () => {
       const reader = new pg.Client({ connectionString: url });
       await reader.connect();

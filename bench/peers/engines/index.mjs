@@ -3,6 +3,7 @@ import { dbos } from "./dbos.mjs";
 import * as ideal from "./ideal.mjs";
 import * as openworkflow from "./openworkflow.mjs";
 import * as pawl from "./pawl.mjs";
+import { boss, graphile } from "./queues.mjs";
 import { restate } from "./restate.mjs";
 
 /** @type {Record<string, import("../engine.mjs").Adapter>} */
@@ -13,11 +14,13 @@ export const engines = {
   "openworkflow-postgres": openworkflow.onPostgres,
   "openworkflow-sqlite": openworkflow.onSqlite,
   restate,
+  "pg-boss": boss,
+  "graphile-worker": graphile,
   "ideal-postgres": ideal.onPostgres,
   "ideal-sqlite": ideal.onSqlite,
 };
 
-export const PEERS = ["dbos", "openworkflow", "restate"];
+export const PEERS = ["dbos", "openworkflow", "restate", "pg-boss", "graphile-worker"];
 
 /**
  * Pawl on these stores, the peers that share one of them, and no engine at all. Restate has its own.
@@ -27,8 +30,9 @@ export const PEERS = ["dbos", "openworkflow", "restate"];
 export function contestants(stores, peers) {
   return Object.keys(engines).filter((name) => {
     const { store } = engines[name] ?? {};
-    const [project = ""] = name.split("-");
-    const isAsked = ["pawl", "ideal", ...peers].includes(project);
+    const isAsked = ["pawl", "ideal", ...peers].some(
+      (project) => name === project || name.startsWith(`${project}-`),
+    );
     return isAsked && (store === "restate" || stores.includes(store ?? ""));
   });
 }

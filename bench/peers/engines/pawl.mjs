@@ -5,35 +5,44 @@ import { createWorkflows, defineWorkflow } from "pawl";
 import { postgresStore } from "pawl/postgres";
 import { sqliteStore } from "pawl/sqlite";
 import pg from "pg";
+import { parkOnPostgres, parkOnSqlite } from "../../store/databases.mjs";
 import { closedLoop } from "../engine.mjs";
 
 /** @typedef {{ kind: import("../engine.mjs").Kind, steps: number }} Params */
 
+const SHARED = { packages: [], inFlight: { W1: 200, W2: 200, W7: 200, W8: 200, W9: 100 } };
+
 /** @type {import("../engine.mjs").Adapter} */
 export const onPostgres = {
+  ...SHARED,
   title: "Pawl, PostgreSQL",
-  packages: [],
   settings: "runner concurrency as in flight, pool of 10",
   store: "postgres",
-  inFlight: { W1: 200, W2: 200 },
-  open: async (place, inFlight) => {
+  open: async (place, inFlight, role) => {
     const pool = new pg.Pool({ connectionString: place.url, max: 10 });
-    const engine = await open(place, inFlight, postgresStore(pool));
-    return { ...engine, close: () => engine.close().then(() => pool.end()) };
+    const engine = await open(place, inFlight, role, postgresStore(pool));
+    return {
+      ...engine,
+      park: (count) => parkOnPostgres(pool, "pawl", count),
+      close: () => engine.close().then(() => pool.end()),
+    };
   },
 };
 
 /** @type {import("../engine.mjs").Adapter} */
 export const onSqlite = {
+  ...SHARED,
   title: "Pawl, SQLite",
-  packages: [],
   settings: "runner concurrency as in flight; WAL, synchronous=FULL",
   store: "sqlite",
-  inFlight: { W1: 200, W2: 200 },
-  open: async (place, inFlight) => {
+  open: async (place, inFlight, role) => {
     const handle = openSqlite(place.file);
-    const engine = await open(place, inFlight, sqliteStore(handle));
-    return { ...engine, close: () => engine.close().then(() => void handle.close()) };
+    const engine = await open(place, inFlight, role, sqliteStore(handle));
+    return {
+      ...engine,
+      park: async (count) => parkOnSqlite(handle, count),
+      close: () => engine.close().then(() => void handle.close()),
+    };
   },
 };
 
@@ -41,10 +50,11 @@ export const onSqlite = {
  * @template Tx
  * @param {import("../engine.mjs").Place} place
  * @param {number} concurrency
+ * @param {import("../engine.mjs").Role} role
  * @param {import("pawl").Store<Tx>} store
  * @returns {Promise<import("../engine.mjs").Engine>}
  */
-async function open({ body, now }, concurrency, store) {
+async function open({ body, now }, concurrency, role, store) {
   const Bench = defineWorkflow({
     name: "bench",
     /**
@@ -66,7 +76,7 @@ async function open({ body, now }, concurrency, store) {
   const limits = { maxStepsPerRun: 10_000 };
   const pawl = createWorkflows({ workflows: { Bench }, store, limits });
   await pawl.migrate();
-  const runner = startRunner(pawl, { concurrency });
+  const runner = role === "client" ? null : startRunner(pawl, { concurrency });
   /** @type {Map<string, Awaited<ReturnType<typeof pawl.workflows.Bench.create>>>} */
   const started = new Map();
   const instanceOf = async (/** @type {string} */ id) =>
@@ -84,7 +94,7 @@ async function open({ body, now }, concurrency, store) {
     },
     send: async (id) => (await instanceOf(id)).sendEvent({ type: "go" }),
     close: async () => {
-      await runner.stop();
+      await runner?.stop();
       await pawl.close();
     },
   };
