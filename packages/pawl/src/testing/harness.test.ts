@@ -393,6 +393,19 @@ describe("bounds", () => {
     expect(log.length).toBeLessThan(30);
   });
 
+  test("a store that does not answer is named, with the verb", async () => {
+    const clock = new VirtualTime();
+    const store = sqliteStore(await openMemorySqlite(), { clock });
+    let answer = (): void => {};
+    const silence = new Promise<void>((resolve) => (answer = resolve));
+    const claim: typeof store.claim = (request) => silence.then(() => store.claim(request));
+    const h = await harnessed({ workflows, store: { ...store, claim }, clock, timeoutMs: 50 });
+    await h.workflows.ORDER.create({ id: "o1", params: { n: 7 } });
+    const driven = h.runUntilIdle();
+    await expect(driven).rejects.toThrow("the store did not answer claim in time: ");
+    answer();
+  });
+
   test("waitForStatus says what the status is instead, without moving the clock", async () => {
     const h = await harnessed({ workflows });
     const before = h.clock.now();

@@ -311,7 +311,7 @@ export class Harness<R extends Registry, Tx> {
   async #settled(deadline: number): Promise<void> {
     for (;;) {
       for (let n = 0; n < 3; n++) await nextMacrotask();
-      if (this.#macrotasks + this.#graces + this.#store.pending() === 0) return;
+      if (this.#macrotasks + this.#graces + this.#store.pending().length === 0) return;
       if (realNow() > deadline) throw this.#stillBusy();
     }
   }
@@ -326,7 +326,8 @@ export class Harness<R extends Registry, Tx> {
     let pauseMs = 1;
     while (!(await isReached())) {
       this.#needRunner();
-      const started = await Promise.all(this.#runners.map((runner) => runner.start()));
+      const starts = Promise.all(this.#runners.map((runner) => runner.start()));
+      const started = await this.#inTime(starts, deadline);
       const names = this.#running();
       await this.#settled(deadline);
       if (started.some(({ count }) => count > 0)) {
@@ -336,7 +337,7 @@ export class Harness<R extends Registry, Tx> {
         continue;
       }
       if (!this.#runners.some(({ isBusy }) => isBusy)) {
-        const dueInMs = await this.#runners[0]?.nextWakeInMs();
+        const dueInMs = await this.#inTime(this.#runners[0]?.nextWakeInMs(), deadline);
         if (dueInMs == null || dueInMs > 0) return isReached();
       }
       // Somebody else holds it, or the code awaits the outside world.
@@ -347,11 +348,27 @@ export class Harness<R extends Registry, Tx> {
     return true;
   }
 
+  async #inTime<T>(work: T | Promise<T>, deadline: number): Promise<T> {
+    let cancel: Cancel = () => {};
+    const late = new Promise<never>((_, reject) => {
+      const leftMs = Math.max(0, deadline - realNow());
+      cancel = webRuntime.scheduler.after(leftMs, () => reject(this.#stillBusy()));
+    });
+    return Promise.race([work, late]).finally(cancel);
+  }
+
   #needRunner(): void {
     if (this.#runners.length === 0) throw new Error("no runner is left: call addRunner() first");
   }
 
   #stillBusy(): Error {
+    const verbs = this.#store.pending();
+    if (verbs.length > 0) {
+      return new Error(
+        `the store did not answer ${[...new Set(verbs)].join(", ")} in time: ${this.#running()}. ` +
+          `If the database is only slow, give the harness more timeoutMs`,
+      );
+    }
     return new Error(
       `still busy, and real time is up: ${this.#running()}. ` +
         `If it waits for a timeout of a step, move the clock`,

@@ -76,6 +76,8 @@ export async function open<const R extends Registry>(
       ...given,
       store: around(store, clock),
       clock,
+      // A database that the whole machine waits for has not failed; a test that hangs should still say where.
+      timeoutMs: 40_000,
       ...(runner === undefined ? {} : { runner }),
     } as unknown as HarnessOptions<P, unknown>);
   return {
