@@ -19,6 +19,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
+          // They share nothing but modules, which take longer to load than most tests: 32 s of CPU instead of 55.
+          isolate: false,
           include: [
             "packages/*/src/**/*.test.ts",
             "packages/*/test/**/*.unit.test.ts",
