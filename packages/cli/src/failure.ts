@@ -43,10 +43,13 @@ const hints: Readonly<Record<string, string>> = {
   NOT_FOUND: "is --url the address of a Pawl API, such as http://127.0.0.1:3000/api?",
 };
 
+const OTHER_TOKEN =
+  "the API does not take the token of --token or PAWL_TOKEN: is it the right one?";
+
 /**
  * By names and codes, not by class: the config may bring another copy of pawl than ours.
  */
-export function failureOf(error: unknown): Failure {
+export function failureOf(error: unknown, { hasToken = false } = {}): Failure {
   if (error instanceof Failure) return error;
   const { name, code, message } = described(error);
   if (name === "NotMigratedError") {
@@ -69,7 +72,8 @@ export function failureOf(error: unknown): Failure {
   }
   const isUsage = code.startsWith("INVALID_") || code === "PAYLOAD_TOO_LARGE";
   const exit = notFound.has(code) ? "notFound" : isUsage ? "usage" : "failed";
-  return new Failure(exit, code, message, { hint: hints[code], cause: error });
+  const hint = code === "UNAUTHORIZED" && hasToken ? OTHER_TOKEN : hints[code];
+  return new Failure(exit, code, message, { hint, cause: error });
 }
 
 function described(error: unknown): { name: string; code: string | undefined; message: string } {

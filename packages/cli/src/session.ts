@@ -52,8 +52,11 @@ export class Session implements InputSource {
   async target(): Promise<Target> {
     const { url } = this;
     if (url === undefined) return inProcess(await this.config());
-    const token = this.#options.token ?? (process.env["PAWL_TOKEN"] || undefined);
-    return (this.#target = overHttp(url, token));
+    return (this.#target = overHttp(url, this.#token));
+  }
+
+  get #token(): string | undefined {
+    return this.#options.token ?? (process.env["PAWL_TOKEN"] || undefined);
   }
 
   /** For what only the code or the database itself can tell. */
@@ -87,7 +90,7 @@ export class Session implements InputSource {
   }
 
   #report(error: unknown): number {
-    const failure = failureOf(error);
+    const failure = failureOf(error, { hasToken: this.#token !== undefined });
     this.terminal.fail(failure);
     if (process.env["PAWL_DEBUG"]) console.error(failure.cause ?? failure);
     return failure.exit;

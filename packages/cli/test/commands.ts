@@ -100,7 +100,12 @@ export function commandsWork(name: string, open: Open): void {
       const paused = await project.json(["list", "order", "--status", "paused", ...where]);
       expect(paused).toMatchObject({ instances: [{ id: "b" }, { id: "a" }], hasNextPage: false });
       expect(await control("resume", "a")).toMatchObject({ workflow: "order" });
+      await project.json(["send", "order", "a", "late", ...where]);
       expect(await control("terminate", "a", "b")).toEqual(all("terminated"));
+      const over = await project.run(["show", "order", "a", ...where]);
+      expect(over.stdout).toContain("the run ended before this step did");
+      expect(over.stdout).toMatch(/event +late {2}not taken$/m);
+      expect(over.stdout).not.toContain("waits for");
 
       const refused = await project.run(["pause", "order", "a", ...where]);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
@@ -114,7 +119,7 @@ export function commandsWork(name: string, open: Open): void {
       const runs = await project.run(["show", "order", "a", ...where]);
       expect(runs.stdout).toMatch(/run 2 of 2: 2 \w+, 1 terminated/);
       const first = await project.json(["show", "order", "a", "--run", "1", ...where]);
-      expect(first).toMatchObject({ runNumber: 1, entries: [{ name: "charge the card" }, {}] });
+      expect(first).toMatchObject({ runNumber: 1, entries: [{ name: "charge the card" }, {}, {}] });
     });
 
     works("pages", async ({ project, where, settle }) => {

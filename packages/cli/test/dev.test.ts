@@ -20,6 +20,7 @@ test("dev migrates, serves, runs and tells", () =>
       /charge the card {2}attempt 1 failed: Error: the bank is away \\u\{1b\}\[31m/,
     );
     await dev.saysErr(/step\.failed workflow=order id=o1 .*step="charge the card" attempt=1/);
+    // Where it was thrown, in the source.
     await dev.saysErr(/^ +at .*src\/order\.ts:\d+:\d+/m);
     await dev.saysOut(/charge the card {2}completed in .*, attempt 2 → \{"outcome":"paid"/);
     await dev.saysOut(/approval {2}waits for an event of type "approved"/);

@@ -48,6 +48,7 @@ test("tokens, and ticks where they are enabled", () =>
     expect(await project.json(["tick"], { env })).toEqual({ processed: 0, nextWakeInMs: null });
     const wrong = await project.run(["list"], { env: { ...env, PAWL_TOKEN: "wrong" } });
     expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toContain("does not take the token of --token or PAWL_TOKEN");
   }));
 
 test("what a URL cannot do, and URLs that lead nowhere", () =>

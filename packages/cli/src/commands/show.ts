@@ -76,15 +76,16 @@ class Page {
     const { bold, dim } = this.#terminal.colors;
     const run = history.runs.find(({ runNumber }) => runNumber === history.runNumber);
     const names = new Map(history.entries.filter(isStep).map(({ ord, name }) => [ord, name]));
+    const isOver = run !== undefined && run.finishedAt !== null;
     const entries = history.entries.flatMap((entry) =>
-      isStep(entry) ? this.#step(entry) : this.#event(entry, names),
+      isStep(entry) ? this.#step(entry, isOver) : this.#event(entry, names, isOver),
     );
     return [
       `${bold(visible(workflow))} ${bold(id)}  ${this.#status(run?.status ?? "unknown")}${this.#times(run)}`,
       ...this.#outcome(run),
       ...this.#runs(history),
       "",
-      ...(entries.length === 0 ? [dim("no step yet")] : entries),
+      ...(entries.length === 0 ? [dim(isOver ? "no step" : "no step yet")] : entries),
     ];
   }
 
@@ -113,7 +114,7 @@ class Page {
     return [`run ${runNumber} of ${runs[0]?.runNumber}: ${told} (--run <n> shows another)`];
   }
 
-  #step(step: HistoryStep): string[] {
+  #step(step: HistoryStep, isOver: boolean): string[] {
     const { bold, dim } = this.#terminal.colors;
     const count = step.count > 1 ? ` (call ${step.count})` : "";
     const attempts =
@@ -127,7 +128,7 @@ class Page {
       `${clock(step.startedAt)}  ${what}  ${this.#status(step.status)}${dim(took + attempts)}`,
       ...this.#attempts(step),
       ...this.#result(step),
-      ...this.#wait(step),
+      ...(isOver ? this.#unended(step) : this.#wait(step)),
     ];
   }
 
@@ -149,16 +150,22 @@ class Page {
     return text === "" ? [] : [this.#under(this.#terminal.colors.dim(`→ ${text}`))];
   }
 
+  /** It will not go on: nobody needs to know when it would have. */
+  #unended({ endedAt }: HistoryStep): string[] {
+    if (endedAt !== null) return [];
+    return [this.#under(this.#terminal.colors.dim("the run ended before this step did"))];
+  }
+
   #wait({ wait }: HistoryStep): string[] {
     return wait === undefined ? [] : [this.#under(this.#terminal.colors.yellow(waitText(wait)))];
   }
 
-  #event(event: HistoryEvent, names: ReadonlyMap<number, string>): string[] {
+  #event(event: HistoryEvent, names: ReadonlyMap<number, string>, isOver: boolean): string[] {
     const { bold, dim } = this.#terminal.colors;
     const { consumedByStep: by } = event;
     const taken =
       by === null
-        ? "not taken yet"
+        ? `not taken${isOver ? "" : " yet"}`
         : `taken by ${names.get(by) === undefined ? `step ${by}` : `"${visible(names.get(by) ?? "")}"`}`;
     const payload = valueText(event.payload, this.#maxLength);
     return [

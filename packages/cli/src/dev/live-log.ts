@@ -41,6 +41,7 @@ export class LiveLog {
   readonly #target: Target;
   readonly #terminal: Terminal;
   readonly #seen = new Map<string, Seen>();
+  readonly #notes: { readonly at: Date; readonly text: string }[] = [];
   readonly #over = new AbortController();
 
   constructor(target: Target, terminal: Terminal) {
@@ -63,19 +64,36 @@ export class LiveLog {
     await this.#tell();
   }
 
+  /** Tells beside the news what the engine's log says of a step, in the order in which both happened. */
+  note(text: string): void {
+    this.#notes.push({ at: new Date(), text });
+  }
+
   /** After one more look. */
   end(): void {
     this.#over.abort();
   }
 
   async #tell(): Promise<void> {
+    const lookedAt = new Date();
     try {
       const news = await this.#look();
       const inOrder = news.toSorted((a, b) => a.at.getTime() - b.at.getTime());
-      for (const each of inOrder) await this.#terminal.line(this.#line(each));
+      for (const each of inOrder) {
+        this.#tellNotes(each.at);
+        await this.#terminal.line(this.#line(each));
+      }
     } catch {
       // The database is away: the runner tells that, and the next look catches up.
     }
+    this.#tellNotes(lookedAt);
+  }
+
+  /** Those up to a time: what led to them is told by then. */
+  #tellNotes(upTo: Date): void {
+    const later = this.#notes.findIndex(({ at }) => at > upTo);
+    const due = this.#notes.splice(0, later === -1 ? this.#notes.length : later);
+    for (const { text } of due) this.#terminal.note(text);
   }
 
   #line({ at, workflow, id, runNumber, text, data }: News): string {

@@ -29,6 +29,7 @@ const options = JSON.parse(process.argv[2] ?? "{}") as WorkerOptions;
 const terminal = new Terminal({ json: options.json });
 terminal.keepForAnswer();
 let config: PawlConfig | null = null;
+let live: LiveLog | null = null;
 try {
   config = await loadConfig(options.config, { command: "dev", logger: devLogger(terminal) });
   tell({ kind: "loaded", watch: config.dev?.watch });
@@ -50,7 +51,7 @@ async function run(loaded: PawlConfig): Promise<void> {
     host: options.host ?? dev?.host,
   });
   tell({ kind: "listening", port: Number(new URL(server.url).port) });
-  const live = new LiveLog(inProcess(loaded), terminal);
+  live = new LiveLog(inProcess(loaded), terminal);
   await live.begin();
   const runner = startRunner(pawl);
   await introduce(loaded, server.url);
@@ -85,7 +86,11 @@ async function introduce({ pawl }: PawlConfig, url: string): Promise<void> {
 }
 
 function devLogger(to: Terminal): Logger {
-  const note = (event: string, fields?: object): void => to.note(logLine(event, fields));
+  const note = (event: string, fields?: object): void => {
+    const text = logLine(event, fields);
+    if (event === "step.failed" && live !== null) live.note(text);
+    else to.note(text);
+  };
   // What runs and steps do is in the live log.
   return { debug() {}, info: note, warn: note, error: note };
 }

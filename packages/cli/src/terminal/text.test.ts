@@ -5,9 +5,24 @@ import { shellWord } from "./shell.js";
 import { table } from "./table.js";
 import { ago, counted, cut, duration, visible } from "./text.js";
 
-test("durations have the largest unit that fits", () => {
-  const shown = [0, 999, 1_000, 1_250, 59_999, 90_000, 3_600_000, 86_400_000 * 40].map(duration);
-  expect(shown).toEqual(["0 ms", "999 ms", "1 s", "1.3 s", "59 s", "1.5 min", "1 h", "40 d"]);
+test.each([
+  [-5, "0 ms"],
+  [0, "0 ms"],
+  [0.6, "1 ms"],
+  [900, "900 ms"],
+  [999.7, "1 s"],
+  [1_250, "1.3 s"],
+  [9_960, "10 s"],
+  [12_600, "13 s"],
+  [59_400, "59 s"],
+  [59_999, "1 min"],
+  [90_000, "1.5 min"],
+  [3_600_000, "1 h"],
+  [86_390_000, "1 d"],
+  [86_400_000 * 40, "40 d"],
+])("%d ms are %s", (ms, shown) => expect(duration(ms)).toBe(shown));
+
+test("times are relative to now", () => {
   expect(ago(new Date(1_000), 3_000)).toBe("2 s ago");
   expect(ago(new Date(3_000), 1_000)).toBe("in 2 s");
   expect([counted(1, "run"), counted(1_200, "run")]).toEqual(["1 run", "1,200 runs"]);

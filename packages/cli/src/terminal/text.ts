@@ -24,19 +24,24 @@ export function counted(count: number, noun: string): string {
 }
 
 const units = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["min", 60_000],
+  ["ms", 1],
   ["s", 1_000],
+  ["min", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
 ] as const;
 
-/** The largest unit that fits, and no more digits than people read. */
+/** The largest unit that fits, rounded, with no more digits than people read. */
 export function duration(ms: number): string {
-  const found = units.find(([, size]) => ms >= size);
-  if (found === undefined) return `${Math.max(0, Math.round(ms))} ms`;
-  const [unit, size] = found;
-  const value = ms / size;
-  return `${value < 10 ? Number(value.toFixed(1)) : Math.floor(value)} ${unit}`;
+  const fitting = units.findLastIndex(([, size]) => ms >= size);
+  const [unit, size] = units[Math.max(0, fitting)] ?? units[0];
+  const value = Math.max(0, ms / size);
+  const rounded = unit === "ms" || value >= 10 ? Math.round(value) : Number(value.toFixed(1));
+  // 59.9 seconds are a minute, not 60 seconds.
+  const larger = units[fitting + 1];
+  return larger !== undefined && rounded * size >= larger[1]
+    ? `1 ${larger[0]}`
+    : `${rounded} ${unit}`;
 }
 
 /** Relative to now; the clock of the database may be another. */

@@ -184,7 +184,14 @@ export const streamedStatus = named(
 export const streamedStep = named(
   "StreamedStep",
   object(
-    { runNumber: integer({ minimum: 1 }), ...stepFields, attempt: integer({ minimum: 0 }) },
+    {
+      runNumber: integer({ minimum: 1 }),
+      ...stepFields,
+      attempt: integer({
+        minimum: 0,
+        description: "The one that runs, or the last that ended; 0 where there is none.",
+      }),
+    },
     { error: errorDescription, wait },
   ),
 );
