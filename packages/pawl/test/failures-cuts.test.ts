@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hookNames } from "../src/model/hooks.js";
 import type { Target } from "../src/store/records.js";
-import type { Next, Store } from "../src/store/store.js";
+import type { NewInstance, Next, Store } from "../src/store/store.js";
 import { ManualClock } from "../src/testing/clock.js";
 import {
   aDelivery,
@@ -85,15 +85,27 @@ const accepted = (answer: unknown): unknown => {
   return kind === "duplicate" ? "accepted" : kind;
 };
 
-function creates(size: number): Scenario<unknown> {
+/** Requests at the same time, each of so many instances; one of them as given. */
+function creates(sizes: readonly number[], given: Partial<NewInstance> = {}): Scenario<unknown> {
   return scenario({
-    prepare: async () => someInstances(size, workflow()),
-    act: (store, instances) => store.create(instances),
-    observe: async (store, instances) => ({
-      count: await count(store, instances[0]!.workflow),
-      all: await Promise.all(instances.map((instance) => seen(store, instance))),
+    prepare: async () => {
+      const name = workflow();
+      const [first, ...others] = sizes.map((size) => someInstances(size, name));
+      return [[{ ...first![0]!, ...given }, ...first!.slice(1)], ...others];
+    },
+    act: (store, requests) =>
+      Promise.all(
+        requests.map((request) =>
+          store.create(request).then(
+            (answers) => answers.map(({ kind }) => kind),
+            (error: unknown) => String(error),
+          ),
+        ),
+      ),
+    observe: async (store, requests) => ({
+      count: await count(store, requests[0]![0]!.workflow),
+      all: await Promise.all(requests.flat().map((instance) => seen(store, instance))),
     }),
-    hears: (answer) => (answer as { kind: string }[]).map(({ kind }) => kind),
   });
 }
 
@@ -133,8 +145,11 @@ function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> 
 }
 
 const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
-  create: creates(1),
-  "create of a batch": creates(3),
+  create: creates([1]),
+  "create of a batch": creates([3]),
+  "creates at the same time": creates([1, 2, 1]),
+  // PostgreSQL refuses the group for it, and each is written alone.
+  "creates beside one that may be refused": creates([1, 1, 2], { params: '"\0"' }),
   "create with a lease": scenario({
     prepare: async (store) => ({ ...anInstance(workflow()), runner: await aRunner(store) }),
     act: (store, run) => store.create([run], { lease: { runner: run.runner } }),

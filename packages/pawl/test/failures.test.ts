@@ -26,6 +26,7 @@ import {
   complete,
   create,
   eventsOf,
+  someInstances,
   stepsOf,
   targetOf,
 } from "../src/testing/conformance/build.js";
@@ -288,10 +289,14 @@ describe("a constraint that the data breaks", () => {
       await session.query(
         `ALTER TABLE ${db.table("instance")} ADD CONSTRAINT never CHECK (${key} <> 'forbidden')`,
       );
-      const error = await store.create([anInstance({ id: "forbidden" })]).catch((e: unknown) => e);
+      const forbidden = (): Promise<unknown> =>
+        store.create([anInstance({ id: "forbidden" })]).catch((e: unknown) => e);
+      const error = await forbidden();
       expect(error).not.toBeInstanceOf(WorkflowError);
       expect(String(error)).toMatch(/never/);
-      await create(store); // and it goes on
+      // What came at the same time is not refused for it.
+      const [again] = await Promise.all([forbidden(), create(store), create(store)]);
+      expect(again).toMatchObject({ message: (error as Error).message });
     }),
   );
 });
@@ -443,6 +448,25 @@ describe.each(injections)("an error of $name", ({ make, transient, permanent }) 
       await create(store); // and it goes on
     }));
 
+  test("that stays is waited out once for all who came together", () =>
+    inScope(async (scope) => {
+      const { store, fault } = await make(scope);
+      await create(store);
+
+      const tries: number[] = [];
+      for (const instances of [someInstances(1), someInstances(200)]) {
+        fault.fail(Infinity, databaseError(transient[0]!));
+        const errors = await Promise.all(
+          instances.map((instance) => store.create([instance]).catch((e: unknown) => e)),
+        );
+        for (const error of errors) expect(error).toMatchObject({ code: "STORE_UNAVAILABLE" });
+        tries.push(fault.tries);
+      }
+      expect(tries[1]).toBe(tries[0]);
+      fault.fail(0, databaseError({}));
+      await Promise.all(someInstances(200).map((instance) => store.create([instance])));
+    }));
+
   test("that is a mistake surfaces at once", () =>
     inScope(async (scope) => {
       const { store, fault } = await make(scope);
@@ -551,11 +575,13 @@ describe("a server that is not there", () => {
       scope.defer(() => line.close()); // or the pool would wait for an answer to its goodbye
       await store.now();
       line.fallSilent();
-      const error = await inTime(
-        store.now().catch((e: unknown) => e),
-        "now",
+      // So many do not wait one after the other for a server that does not answer.
+      const creating = someInstances(200).map((instance) => store.create([instance]));
+      const errors = await inTime(
+        Promise.all(creating.map((asked) => asked.catch((e: unknown) => e))),
+        "creates",
       );
-      expect(error).toMatchObject({ code: "STORE_UNAVAILABLE" });
+      for (const error of errors) expect(error).toMatchObject({ code: "STORE_UNAVAILABLE" });
     }),
   );
 });

@@ -57,11 +57,12 @@ export interface Dialect {
   throughIndex(index: string): string;
   /**
    * Row locks; empty where a transaction is alone. The skipping ones never wait, so their order does not
-   * matter; the last locks one table of a join.
+   * matter; those `Of` lock one table of a join, the last for reading, and it fails instead of waiting.
    */
   readonly lock: string;
   readonly lockSkipping: string;
   lockSkippingOf(alias: string): string;
+  shareOrFailOf(alias: string): string;
   /** Bytes of a text, without reading it. */
   byteLength(expression: string): string;
   /** Starts an `INSERT`; a conflict clause calls the existing row `old`. */

@@ -5,6 +5,7 @@ import type { HintChannel } from "../store/hints.js";
 import { NotMigratedError } from "../store/errors.js";
 import type { MigrationPlan, Part, PartAnswer, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
+import { createsTogether } from "./creates.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver, Lane } from "./driver.js";
 import { migrateScript, migrationPlan, recorded } from "./migrate.js";
@@ -138,6 +139,12 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     dialect.keepsDeadEntries && options.clock === undefined,
   );
 
+  const create = createsTogether(runtime, {
+    together: (...request) => run("request", verbs.createTogether, ...request),
+    alone: (...request) => run("request", verbs.create, ...request),
+    failsAll: (error) => error instanceof WorkflowError,
+  });
+
   /** MySQL has no transactions over tables. */
   const migratesInTransaction = dialect.name !== "mysql";
 
@@ -166,7 +173,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     create: async (instances, { tx, hooked = false, lease } = {}) => {
       if (instances.length === 0) return [];
       return tx === undefined
-        ? run("request", verbs.create, instances, lease?.runner ?? null, hooked)
+        ? create(instances, lease?.runner ?? null, hooked)
         : runWithin(tx, verbs.createWithin, instances, null, hooked);
     },
     sendEvent: async (target, event, { tx, hooked = false } = {}) =>

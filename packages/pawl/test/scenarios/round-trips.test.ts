@@ -56,6 +56,15 @@ async function inProcess(on: ServerFixture, k: number, spy: () => Spied): Promis
   return statements;
 }
 
+/** What writes instances while so many are created one by one, by callers that do not wait for each other. */
+async function creating(on: ServerFixture, count: number, spy: () => Spied): Promise<string[]> {
+  const s = await stage(on, stepsCode);
+  await s.create(0);
+  const { statements } = spy();
+  await Promise.all(Array.from({ length: count }, () => s.create(0)));
+  return statements.filter((text) => /INSERT INTO \S*instance\S* \(iid/.test(text));
+}
+
 afterEach(() => void vi.restoreAllMocks());
 
 ifAsked("postgres", (url) => {
@@ -68,6 +77,10 @@ ifAsked("postgres", (url) => {
       expect(statements.filter(isWrite), statements.join("\n")).toHaveLength(k + 1);
       // No transaction spans round trips.
       expect(statements.filter((text) => /^(BEGIN|COMMIT)/.test(text))).toEqual([]);
+    });
+
+    test("creates at the same time: one statement for all", async () => {
+      expect(await creating(on, 50, () => watching(pgClients))).toHaveLength(1);
     });
   });
 });
@@ -86,6 +99,10 @@ for (const store of ["mariadb", "mysql"] as const) {
           const own = each.split("\n").filter((text) => text !== "" && !text.startsWith("SET "));
           expect(own.length).toBeLessThanOrEqual(6);
         }
+      });
+
+      test("creates at the same time: one transaction for all", async () => {
+        expect(await creating(on, 50, () => watching(mysqlConnections))).toHaveLength(1);
       });
     });
   });

@@ -71,6 +71,8 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     lockSkipping: "FOR UPDATE SKIP LOCKED",
     // MySQL wants OF beside a JSON_TABLE, MariaDB does not know it and skips comments of MySQL's versions.
     lockSkippingOf: (alias) => `FOR UPDATE /*!80001 OF ${alias} */ SKIP LOCKED`,
+    shareOrFailOf: (alias) =>
+      `/*!80001 FOR SHARE OF ${alias} NOWAIT */ /*M! LOCK IN SHARE MODE NOWAIT */`,
     byteLength: (expression) => `LENGTH(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)}`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>
@@ -161,6 +163,7 @@ function classify(error: unknown): ErrorCategory {
     case 3024: // the same (MySQL)
       return "transient";
     case 1205: // lock wait timeout
+    case 3572: // NOWAIT (MySQL)
       return "locked";
     case 1040: // too many connections
     case 1203: // too many connections of this user

@@ -40,6 +40,7 @@ export function postgresDialect(schema: string): Dialect {
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
     lockSkippingOf: (alias) => `FOR UPDATE OF ${alias} SKIP LOCKED`,
+    shareOrFailOf: (alias) => `FOR SHARE OF ${alias} NOWAIT`,
     byteLength: (expression) => `octet_length(${expression})`,
     insertInto: (name) => `INSERT INTO ${table(name)} AS old`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>

@@ -34,6 +34,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
     lock: "",
     lockSkipping: "",
     lockSkippingOf: () => "",
+    shareOrFailOf: () => "",
     byteLength: (expression) => `length(CAST(${expression} AS BLOB))`,
     insertInto: (name) => `INSERT INTO ${table(name)} AS old`,
     updateFrom: ({ table: name, alias, rows, on, set }) =>

@@ -29,18 +29,37 @@ export type Create = Verb<
   CreateAnswer[]
 >;
 
-export function createVerb(sql: Sql): Create {
-  const existing = existingItems(sql);
-  return sql.dialect.name === "postgres" ? inOneStatement(sql, existing) : inSteps(sql, existing);
+/**
+ * `hasty` is for those who travel with the one who meets a lock: on PostgreSQL it waits longer than another process's
+ * commit takes, as a rule. MySQL waits in whole seconds, so it looks first; what comes between, it waits for.
+ */
+type Patience = "patient" | "hasty";
+const HASTY_LOCK_WAIT = "50ms";
+
+export function createVerb(sql: Sql, patience: Patience = "patient"): Create {
+  return sql.dialect.name === "postgres" ? inOneStatement(sql, patience) : inSteps(sql, patience);
+}
+
+/** For many requests at once. */
+export function createTogetherVerb(sql: Sql): Create {
+  return { ...createVerb(sql, "hasty"), answersLocked: true };
 }
 
 function existingItems(sql: Sql): Statement {
-  return sql.prepare(
-    "create.existing",
-    `SELECT r.iid AS wanted, i.iid, i.origin, i.created_at
-     FROM ${sql.rows("items", "r", columns)} ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i
-       ON i.workflow = r.workflow AND i.id = r.id`,
-  );
+  return sql.prepare("create.existing", existingItemsText(sql));
+}
+
+/** Fails where an open transaction has taken one of the ids. */
+function existingItemsOrFail(sql: Sql): Statement {
+  const body = existingItemsText(sql, sql.dialect.throughIndex("instance_id"));
+  return sql.prepare("create.existing.or-fail", `${body} ${sql.dialect.shareOrFailOf("i")}`);
+}
+
+function existingItemsText(sql: Sql, through = ""): string {
+  const items = sql.rows("items", "r", columns);
+  return `SELECT r.iid AS wanted, i.iid, i.origin, i.created_at
+     FROM ${items} ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ${through}
+       ON i.workflow = r.workflow AND i.id = r.id`;
 }
 
 /**
@@ -101,14 +120,19 @@ function alive(sql: Sql): string {
   return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
 }
 
-function inOneStatement(sql: Sql, existing: Statement): Create {
+function inOneStatement(sql: Sql, patience: Patience): Create {
+  const existing = existingItems(sql);
+  // It lasts until the end of the transaction, so in a user's there is none.
+  const lockWait = patience === "hasty" ? HASTY_LOCK_WAIT : null;
   const insert = (leased: boolean): Statement => {
     const ticket = birth(leased, "b.created_at");
     return sql.prepare(
       `create.${leased ? "leased" : "queued"}`,
       `WITH item AS MATERIALIZED (
          SELECT * FROM ${sql.rows("items", "r", columns)} ${leased ? `WHERE EXISTS (${alive(sql)})` : ""}),
-       clock AS MATERIALIZED (SELECT :now AS now),
+       clock AS MATERIALIZED (
+         SELECT :now AS now, CASE WHEN :lockWait::text IS NOT NULL
+           THEN set_config('lock_timeout', :lockWait::text, true) END AS lock_wait),
        born AS (
          INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
          SELECT i.iid, i.workflow, i.id, i.queue, 1, 'live', i.params, i.origin, clock.now FROM item AS i, clock
@@ -130,11 +154,11 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
   return {
     transaction: false,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
-      const rows = items.map(toRow);
-      const hooked = hasHook ? 1 : 0;
-      let born = runner === null ? [] : yield leased.with({ items: rows, runner, hooked });
+      const rows = inLockOrder(items).map(toRow);
+      const values = { items: rows, hooked: hasHook ? 1 : 0, lockWait };
+      let born = runner === null ? [] : yield leased.with({ ...values, runner });
       const eager = born.length > 0;
-      if (!eager) born = yield queued.with({ items: rows, hooked });
+      if (!eager) born = yield queued.with(values);
       // The conflicting row may be newer than the insert's snapshot, so it takes a second look.
       const found = born.length < items.length ? yield existing.with({ items: rows }) : [];
       return answers(items, born, found, eager);
@@ -142,7 +166,9 @@ function inOneStatement(sql: Sql, existing: Statement): Create {
   };
 }
 
-function inSteps(sql: Sql, existing: Statement): Create {
+function inSteps(sql: Sql, patience: Patience): Create {
+  const existing = existingItems(sql);
+  const existingAtFirst = patience === "hasty" ? existingItemsOrFail(sql) : existing;
   const registered = hookedColumn(sql);
   const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
   const nowAndAlive = sql.prepare(
@@ -190,17 +216,17 @@ function inSteps(sql: Sql, existing: Statement): Create {
   return {
     transaction: true,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
-      const rows = items.map(toRow);
-      const found = yield existing.with({ items: rows });
+      const rows = items.map(toKey);
+      const found = yield existingAtFirst.with({ items: rows });
       const taken = new Set(found.map((row) => text(row, "wanted")));
-      const free = firstOfEachId(items.filter((item) => !taken.has(item.iid)));
+      const free = firstOfEachId(inLockOrder(items).filter((item) => !taken.has(item.iid)));
       const [clock] = yield runner === null ? now.with() : nowAndAlive.with({ runner });
       const at = int(clock as Row, "now");
       const eager = int(clock as Row, "alive") === 1;
       const kept: NewInstance[] = [];
       for (const chunk of byBytes(free)) kept.push(...(yield* insertWhatIsFree(chunk, at)));
       if (kept.length > 0) {
-        const tickets = kept.map((item) => ({ ...toRow(item), params: null }));
+        const tickets = kept.map(toKey);
         yield eager
           ? leased.with({ items: tickets, at, runner })
           : queued.with({ items: tickets, at });
@@ -241,6 +267,15 @@ function byBytes(items: readonly NewInstance[]): NewInstance[][] {
   return chunks;
 }
 
+/** Two that insert the same ids at the same time wait for one another, but not in a circle. */
+function inLockOrder(items: readonly NewInstance[]): readonly NewInstance[] {
+  return items.toSorted((a, b) => compare(a.workflow, b.workflow) || compare(a.id, b.id));
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
 /** One batch may name an id twice: the first wins. */
 export function firstOfEachId<T extends { readonly workflow?: unknown; readonly id?: unknown }>(
   items: readonly T[],
@@ -273,6 +308,11 @@ function answers(
       ? { kind: "created", iid, createdAt: int(row, "created_at"), leased: false }
       : { kind: "duplicate", existing: { iid, origin: textOrNull(row, "origin") } };
   });
+}
+
+/** Where params would only be sent. */
+function toKey(item: NewInstance): ReturnType<typeof toRow> {
+  return { ...toRow(item), params: null };
 }
 
 function toRow(item: NewInstance): Record<keyof typeof columns, string | null> {

@@ -2,7 +2,7 @@ import type { Sql } from "../sql.js";
 import { claimVerb } from "./claim.js";
 import { commitVerb } from "./commit/index.js";
 import { controlVerb } from "./control.js";
-import { createVerb, createWithinVerb } from "./create.js";
+import { createTogetherVerb, createVerb, createWithinVerb } from "./create.js";
 import { eventReader } from "./event-rows.js";
 import { inboxHoldsVerb, moveInboxVerb, postEventVerb, sendEventVerb } from "./events.js";
 import { historyVerb } from "./history.js";
@@ -23,6 +23,7 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
   return {
     now: nowVerb(sql),
     create: createVerb(sql),
+    createTogether: createTogetherVerb(sql),
     createWithin: createWithinVerb(sql),
     sendEvent: sendEventVerb(sql),
     postEvent: postEventVerb(sql),

@@ -145,6 +145,27 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await store.create([]), [], "the answers");
   }),
 
+  realTime("requests at once are each answered for themselves", async ({ store }) => {
+    const taken = await create(store);
+    const wanted = someInstances(30);
+    const bad = anInstance({ params: "\u0000" });
+    const requests = [
+      ...wanted.map((instance) => [instance]),
+      [anInstance({ id: taken.id }), anInstance()],
+      [bad],
+    ];
+    const settled = await Promise.allSettled(requests.map((request) => store.create(request)));
+    const answers = settled.map((outcome) =>
+      outcome.status === "fulfilled" ? kinds(outcome.value) : "refused",
+    );
+    for (const n of wanted.keys()) equal(answers[n], ["created"], `answer ${n}`);
+    equal(answers[30], ["duplicate", "created"], "the answers to the request with a taken id");
+    // A database takes a raw NUL, or refuses that request alone.
+    const refused = answers[31] === "refused";
+    equal((await store.get(targetOf(bad))) === null, refused, "the row with a NUL is missing");
+    equal(await tickets(store), 32 + (refused ? 0 : 1), "tickets");
+  }),
+
   realTime("a batch with data that the database refuses leaves no rows", async ({ store }) => {
     // Raw NUL never gets here past the codec; a database either takes it or refuses the whole batch.
     const batch = [anInstance(), anInstance({ params: '"raw \0 NUL"' }), anInstance()];

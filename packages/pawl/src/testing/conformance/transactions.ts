@@ -209,6 +209,24 @@ export const transactionCases: readonly ConformanceCase[] = [
     }),
   ),
 
+  realTime("creates beside one that waits for a transaction go on", async ({ db, store }) => {
+    // Who waits for an id on MySQL locks the gap that it lies in.
+    for (const id of ["samd", "samf"]) await create(store, { id });
+    const transaction = await db.begin();
+    await store.create([anInstance({ id: "same" })], { tx: transaction.tx });
+    const creating = store.create([anInstance({ id: "same" })]);
+    const answers = await whileOpen(db, transaction, "rollback", () =>
+      Promise.all(Array.from({ length: 10 }, () => store.create([anInstance()]))),
+    );
+    equal(
+      answers.flat().map(({ kind }) => kind),
+      Array(10).fill("created"),
+      "the answers",
+    );
+    const [answer] = await inTime(creating, "the create that waits");
+    equal(answer?.kind, "created", "its answer");
+  }),
+
   realTime("a commit does not wait for an id that an open transaction has taken", async (world) => {
     const { db, store } = world;
     const [spawning, other] = [await leased(store), await leased(store)];

@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import { webRuntime } from "../runtime.js";
+import type { CreateAnswer, NewInstance } from "../store/store.js";
+import { anInstance, someInstances } from "../testing/conformance/build.js";
+import { VirtualTime } from "../testing/virtual-time.js";
+import { createsTogether, type Write } from "./creates.js";
+
+class Away extends Error {}
+
+const created = ({ iid }: NewInstance): CreateAnswer => ({
+  kind: "created",
+  iid,
+  createdAt: 1,
+  leased: false,
+});
+
+/** Writes are answered when told to, in the order in which they came. */
+function setUp() {
+  const time = new VirtualTime();
+  const sent: { how: "together" | "alone"; iids: string[]; runner: string | null }[] = [];
+  const open: { succeed(): void; fail(error: Error): void }[] = [];
+  const write =
+    (how: "together" | "alone"): Write =>
+    (instances, runner) => {
+      sent.push({ how, iids: instances.map(({ iid }) => iid), runner });
+      return new Promise((resolve, reject) => {
+        open.push({ succeed: () => resolve(instances.map(created)), fail: reject });
+      });
+    };
+  const create = createsTogether(time.runtime(), {
+    together: write("together"),
+    alone: write("alone"),
+    failsAll: (error) => error instanceof Away,
+  });
+  return {
+    sent,
+    pass: (ms: number) => time.takeNext(time.now() + ms)?.callback(),
+    succeed: () => open.shift()?.succeed(),
+    fail: (error: Error) => open.shift()?.fail(error),
+    create: (instances: readonly NewInstance[], runner: string | null = null) =>
+      create(instances, runner, false).then(
+        (answers) => answers.map((answer) => (answer.kind === "created" ? answer.iid : "")),
+        (error: unknown) => error,
+      ),
+    sizes: () => sent.map(({ how, iids }) => `${how} ${iids.length}`),
+  };
+}
+
+const nextMacrotask = (): Promise<void> =>
+  new Promise((resolve) => webRuntime.scheduler.macrotask(resolve));
+const iids = (instances: readonly NewInstance[]): string[] => instances.map(({ iid }) => iid);
+
+describe("creates", () => {
+  it("a lone one is sent in the next macrotask", async () => {
+    const { create, sizes } = setUp();
+    void create([anInstance()]);
+    await nextMacrotask();
+    expect(sizes()).toEqual(["alone 1"]);
+  });
+
+  it("that come while one is on its way travel together, each with its own answers", async () => {
+    const { create, succeed, sizes } = setUp();
+    const requests = [1, 2, 3, 1].map((size) => someInstances(size));
+    const answers = [create(requests[0]!)];
+    await nextMacrotask();
+    answers.push(...requests.slice(1).map((request) => create(request)));
+    await nextMacrotask();
+    expect(sizes()).toEqual(["alone 1"]);
+    succeed();
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sizes()).toEqual(["alone 1", "together 6"]);
+    succeed();
+    expect(await Promise.all(answers)).toEqual(requests.map(iids));
+  });
+
+  it("for other runners travel apart", async () => {
+    const { create, succeed, sent } = setUp();
+    for (const runner of ["a", null, "a", null]) void create([anInstance()], runner);
+    await nextMacrotask();
+    succeed();
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sent.map(({ runner, iids: { length } }) => [runner, length])).toEqual([
+      ["a", 2],
+      [null, 2],
+    ]);
+  });
+
+  it("are so many, and so long, at a time; one alone may be more", async () => {
+    const { create, succeed, sizes } = setUp();
+    const long = { params: "x".repeat(700_000) };
+    for (const size of [201, 150, 50, 1]) void create(someInstances(size));
+    for (let n = 0; n < 2; n++) void create([anInstance(long)]);
+    for (let n = 0; n < 4; n++) {
+      await nextMacrotask();
+      succeed();
+      await nextMacrotask();
+    }
+    expect(sizes()).toEqual(["alone 201", "together 200", "together 2", "alone 1"]);
+  });
+
+  it("are each written alone when one may be to blame, and nobody waits for that", async () => {
+    const { create, fail, succeed, sizes } = setUp();
+    const requests = [1, 2, 1].map((size) => someInstances(size));
+    const answers = requests.map((request) => create(request));
+    await nextMacrotask();
+    fail(new Error("one of them"));
+    await nextMacrotask();
+    const later = create([anInstance()]);
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sizes()).toEqual(["together 4", "alone 1", "alone 2", "alone 1", "alone 1"]);
+    succeed();
+    fail(new Error("this one"));
+    succeed();
+    succeed();
+    expect(await Promise.all(answers)).toEqual([
+      iids(requests[0]!),
+      new Error("this one"),
+      iids(requests[2]!),
+    ]);
+    await later;
+  });
+
+  it("are given up together when the store is away", async () => {
+    const { create, fail, sizes } = setUp();
+    const answers = Array.from({ length: 200 }, () => create([anInstance()]));
+    await nextMacrotask();
+    fail(new Away());
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([new Away()]));
+    await nextMacrotask();
+    expect(sizes()).toEqual(["together 200"]);
+  });
+
+  it("do not wait for a group that takes long, unless three do", async () => {
+    const { create, pass, succeed, sizes } = setUp();
+    const pair = (): void => [1, 2].forEach(() => void create([anInstance()]));
+    for (let n = 0; n < 5; n++) {
+      pair();
+      await nextMacrotask();
+      pass(100);
+      await nextMacrotask();
+    }
+    expect(sizes()).toEqual(["together 2", "together 2", "together 2"]);
+    succeed();
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sizes().slice(3)).toEqual(["together 4"]);
+  });
+
+  it("wait for the newest group, not for one before it that is answered late", async () => {
+    const { create, pass, succeed, sizes } = setUp();
+    for (let n = 0; n < 2; n++) {
+      void create([anInstance()]);
+      await nextMacrotask();
+      if (n === 0) pass(100);
+    }
+    void create([anInstance()]);
+    succeed();
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sizes()).toEqual(["alone 1", "alone 1"]);
+    succeed();
+    await nextMacrotask();
+    await nextMacrotask();
+    expect(sizes().length).toBe(3);
+  });
+});

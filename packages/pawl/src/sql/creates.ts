@@ -1,0 +1,145 @@
+import type { Runtime } from "../model/seams.js";
+import type { CreateAnswer, NewInstance } from "../store/store.js";
+
+/** How the instances of one request are written, all or none; or those of many. */
+export type Write = (
+  instances: readonly NewInstance[],
+  runner: string | null,
+  hooked: boolean,
+) => Promise<CreateAnswer[]>;
+
+export type Writes = {
+  /** Hardly waits for locks: what one request waits for is nothing to the others. */
+  readonly together: Write;
+  readonly alone: Write;
+  /** Whether each would fail like that; else one of them may be to blame. */
+  readonly failsAll: (error: unknown) => boolean;
+};
+
+type Request = {
+  readonly instances: readonly NewInstance[];
+  readonly runner: string | null;
+  readonly hooked: boolean;
+  readonly resolve: (answers: CreateAnswer[]) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+const MAX_INSTANCES = 200;
+/** In UTF-16 units of params. */
+const MAX_LENGTH = 1024 * 1024;
+/** A group that takes longer than a commit should holds up nobody else … */
+const HOLD_MS = 25;
+/** … unless so many do: then the store is away, or as good as. */
+const MAX_ON_THEIR_WAY = 3;
+
+/** Group commit for new instances: while one write is on its way, the requests that come collect for the next. */
+export function createsTogether(runtime: Runtime, writes: Writes): Write {
+  const creates = new Creates(runtime, writes);
+  return (...request) => creates.create(...request);
+}
+
+class Creates {
+  readonly #runtime: Runtime;
+  readonly #writes: Writes;
+  #waiting: Request[] = [];
+  #sendIsDue = false;
+  #onTheirWay = 0;
+  /** The group that the next one waits for. */
+  #ahead: readonly Request[] | null = null;
+
+  constructor(runtime: Runtime, writes: Writes) {
+    this.#runtime = runtime;
+    this.#writes = writes;
+  }
+
+  create(
+    instances: readonly NewInstance[],
+    runner: string | null,
+    hooked: boolean,
+  ): Promise<CreateAnswer[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ instances, runner, hooked, resolve, reject });
+      this.#scheduleSend();
+    });
+  }
+
+  /** In a macrotask, so that callers that move together travel together. */
+  #scheduleSend(): void {
+    if (this.#sendIsDue || this.#ahead !== null || this.#waiting.length === 0) return;
+    if (this.#onTheirWay === MAX_ON_THEIR_WAY) return;
+    this.#sendIsDue = true;
+    this.#runtime.scheduler.macrotask(() => {
+      this.#sendIsDue = false;
+      void this.#send(this.#collect());
+    });
+  }
+
+  /** The first, and all that may go with it. */
+  #collect(): Request[] {
+    const [first] = this.#waiting;
+    const group: Request[] = [];
+    const left: Request[] = [];
+    let count = 0;
+    let length = 0;
+    for (const request of this.#waiting) {
+      if (request.runner !== first?.runner || request.hooked !== first.hooked) {
+        left.push(request);
+        continue;
+      }
+      count += request.instances.length;
+      length += lengthOf(request);
+      const fits = group.length === 0 || (count <= MAX_INSTANCES && length <= MAX_LENGTH);
+      (fits ? group : left).push(request);
+    }
+    this.#waiting = left;
+    return group;
+  }
+
+  async #send(group: readonly Request[]): Promise<void> {
+    this.#ahead = group;
+    const cancel = this.#runtime.scheduler.after(HOLD_MS, () => this.#letNextGo(group));
+    const [first, second] = group;
+    if (first !== undefined && second === undefined) {
+      await this.#writeAlone(first);
+    } else {
+      this.#onTheirWay += 1;
+      await this.#writeTogether(group);
+      this.#onTheirWay -= 1;
+    }
+    cancel();
+    this.#letNextGo(group);
+  }
+
+  #letNextGo(group: readonly Request[]): void {
+    if (this.#ahead === group) this.#ahead = null;
+    this.#scheduleSend();
+  }
+
+  async #writeTogether(group: readonly Request[]): Promise<void> {
+    const [{ runner, hooked }] = group as [Request];
+    const instances = group.flatMap((request) => request.instances);
+    try {
+      const answers = await this.#writes.together(instances, runner, hooked);
+      let from = 0;
+      for (const { instances: own, resolve } of group) {
+        resolve(answers.slice(from, (from += own.length)));
+      }
+    } catch (error) {
+      const failsAll = this.#writes.failsAll(error);
+      for (const request of group) {
+        if (failsAll) request.reject(error);
+        // Not awaited: the one to blame may wait for its lock.
+        else void this.#writeAlone(request);
+      }
+    }
+  }
+
+  /** Never rejects. */
+  #writeAlone({ instances, runner, hooked, resolve, reject }: Request): Promise<void> {
+    return this.#writes.alone(instances, runner, hooked).then(resolve, reject);
+  }
+}
+
+function lengthOf({ instances }: Request): number {
+  return instances.reduce((total, { params }) => total + (params?.length ?? 0), 0);
+}
