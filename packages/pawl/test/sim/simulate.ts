@@ -126,6 +126,8 @@ class Simulation implements FaultPlan {
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
+  /** The state that was looked at last. */
+  #checked: Snapshot | null = null;
   /** Faults are over: what is on its way arrives. */
   #isHealed = false;
 
@@ -535,6 +537,8 @@ class Simulation implements FaultPlan {
   }
 
   #checkState(snapshot: Snapshot & Posted): void {
+    if (snapshot === this.#checked) return;
+    this.#checked = snapshot;
     this.#checker.state(snapshot);
     this.#outbox.state(snapshot);
   }
