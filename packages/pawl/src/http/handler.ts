@@ -50,7 +50,7 @@ export function httpHandler<Tx>(
     watchers,
     newId: idMaker(runtime),
     tick: options.tick?.enabled === true ? (bounds) => context.tick(bounds) : null,
-    openApi: openApiOf(contract, basePath),
+    openApi: once(() => openApiOf(contract, basePath)),
     fingerprint: context.fingerprint,
   });
 
@@ -140,9 +140,9 @@ function urlOf({ url }: WebRequest): WebUrl | null {
   }
 }
 
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | null = null;
-  return () => (result ??= read());
+function once<T extends object>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => (made ??= make());
 }
 
 function withoutBody(response: WebResponse): WebResponse {
