@@ -76,6 +76,7 @@ export function assemble<const R extends Registry, Tx>(
     reserve: (count) => runner.reserve(count),
     wake: () => runner.wake(),
     poke: (owner, target) => runner.poke(owner, target),
+    isHere: (target) => runner.isHere(target),
     finished: (target, ms, signal) => runner.finished(target, ms, signal),
     askOthers: (target) => runner.askOthers(target),
     tellEnd: (target) => runner.tellEnd(target),

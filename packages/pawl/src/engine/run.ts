@@ -1,7 +1,7 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { MaxStepsExceededError, RunCrashedError, StepMismatchError } from "../model/errors.js";
 import type { Cancel } from "../model/seams.js";
-import type { DbTime } from "../store/records.js";
+import type { DbTime, Ended } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Bodies } from "./bodies.js";
 import { Children } from "./children.js";
@@ -211,6 +211,14 @@ export class Run {
   get wakeAt(): DbTime | null {
     if (this.#heldUntilMs !== null) return this.#frontier.waits.now + this.#heldUntilMs;
     return this.#frontier.wakeAt;
+  }
+
+  /** How it ends, as the database says it; null while it goes on. */
+  get end(): Ended | null {
+    if (this.#outcome === null) return null;
+    return "output" in this.#outcome
+      ? { status: "complete", output: this.#outcome.output, error: null }
+      : { status: "errored", output: null, error: this.#outcome.error };
   }
 
   /** The names of the steps whose bodies run. */

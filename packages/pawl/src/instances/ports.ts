@@ -4,7 +4,7 @@ import type { Deliverer } from "../hooks/deliverer.js";
 import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
-import type { DbTime, Target } from "../store/records.js";
+import type { DbTime, Ended, Target } from "../store/records.js";
 import type { Store } from "../store/store.js";
 
 /** All that instances need of the rest. */
@@ -27,8 +27,13 @@ export interface RunnerHints {
   wake(): void;
   /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
   poke(owner: string, target: Target): void;
-  /** Resolves when that run may have finished, at the latest after `ms` or when the signal fires. */
-  finished(target: Target, ms: number, signal?: Signal): Promise<void>;
+  /** That run is in the memory of this process: it has not ended, as far as it knows. */
+  isHere(target: Target): boolean;
+  /**
+   * Resolves when that run may have finished, at the latest after `ms` or when the signal fires. Answers how, if it
+   * ended in this process.
+   */
+  finished(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
   /** Sees to it that `finished` hears of that run's end, wherever it runs; false if it may not. */
   askOthers(target: Target): boolean;
   /** A caller ended that run. */

@@ -42,6 +42,16 @@ test("throws for a terminated instance, and for one that is gone", async () => {
   await expect(instance.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
 });
 
+test("of a run that is here comes with its end: nothing is read", async () => {
+  world.handle.exec("DELETE FROM pawl_instance");
+  world.hints.meanwhile = () => {};
+  world.hints.end = { status: "complete", output: '{"n":1}', error: null };
+  expect(await instance.result()).toEqual({ n: 1 });
+  world.hints.end = { status: "errored", output: null, error: encodeError(new Error("no")) };
+  await expect(instance.result()).rejects.toThrow("no");
+  expect(world.hints.waits).toEqual([25, 25]);
+});
+
 test("waits longer and longer, until the run has ended", async () => {
   world.hints.meanwhile = async () => {
     if (world.hints.waits.length === 9) await complete("1");

@@ -1,43 +1,44 @@
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
-import type { Target } from "../store/records.js";
+import type { Ended, Target } from "../store/records.js";
 
-/** Those in this process who wait for a run to end. A hint: they look for themselves. */
+/** Those in this process who wait for a run to end. Without its outcome it is a hint: they look for themselves. */
 export class FinishWaiters {
   readonly #scheduler: Scheduler;
-  readonly #waiters = new Map<string, Set<() => void>>();
+  readonly #waiters = new Map<string, Set<(ended: Ended | null) => void>>();
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
   }
 
-  wait(target: Target, ms: number, signal?: Signal): Promise<void> {
+  wait(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
     const abort = signal === undefined ? null : membersOf(signal);
-    if (abort?.aborted === true) return Promise.resolve();
+    if (abort?.aborted === true) return Promise.resolve(null);
     const key = targetKey(target);
     const waiters = this.#waiters.get(key) ?? new Set();
     this.#waiters.set(key, waiters);
     return new Promise((resolve) => {
-      const done = (): void => {
+      const done = (ended: Ended | null): void => {
         cancel();
-        abort?.removeEventListener("abort", done);
+        abort?.removeEventListener("abort", giveUp);
         waiters.delete(done);
         if (waiters.size === 0 && this.#waiters.get(key) === waiters) this.#waiters.delete(key);
-        resolve();
+        resolve(ended);
       };
-      const cancel = this.#scheduler.after(ms, done);
-      abort?.addEventListener("abort", done);
+      const giveUp = (): void => done(null);
+      const cancel = this.#scheduler.after(ms, giveUp);
+      abort?.addEventListener("abort", giveUp);
       waiters.add(done);
     });
   }
 
-  tell(target: Target): void {
-    for (const done of this.#waiters.get(targetKey(target)) ?? []) done();
+  tell(target: Target, ended: Ended | null): void {
+    for (const done of this.#waiters.get(targetKey(target)) ?? []) done(ended);
   }
 
   /** Any of them may have missed something. */
   tellAll(): void {
-    for (const waiters of this.#waiters.values()) for (const done of waiters) done();
+    for (const waiters of this.#waiters.values()) for (const done of waiters) done(null);
   }
 }
 

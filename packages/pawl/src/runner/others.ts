@@ -1,7 +1,7 @@
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel } from "../store/hints.js";
-import type { Target } from "../store/records.js";
+import type { Ended, Target } from "../store/records.js";
 import { targetKey, type FinishWaiters } from "./finish-waiters.js";
 
 export interface OthersEvents {
@@ -98,9 +98,9 @@ export class Others {
     return true;
   }
 
-  /** A run ended here: tells those who asked. */
-  ended(target: Target): void {
-    this.#waiters.tell(target);
+  /** A run ended here, or was ended: tells those who asked. */
+  ended(target: Target, ended: Ended | null): void {
+    this.#waiters.tell(target, ended);
     if (this.#awaited.delete(targetKey(target)))
       void this.#channel?.tell({ kind: "ended", target });
   }
@@ -127,7 +127,7 @@ export class Others {
       case "awaited":
         return this.#await(targetKey(hint.target));
       case "ended":
-        return this.#waiters.tell(hint.target);
+        return this.#waiters.tell(hint.target, null);
     }
   }
 

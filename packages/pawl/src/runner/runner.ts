@@ -7,7 +7,7 @@ import type { Signal } from "../model/abort.js";
 import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
-import type { DbTime, Target } from "../store/records.js";
+import type { DbTime, Ended, Target } from "../store/records.js";
 import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import { Committer } from "./committer.js";
@@ -359,7 +359,7 @@ export class Runner implements RunHost, RunnerHints {
     const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
     if (wakeAt !== null) this.#dispatcher?.(this.#lease.msUntil(wakeAt));
     if (how === "finished") {
-      this.#others.ended(run);
+      this.#others.ended(run, run.end);
       this.#hooks.posted("onInstanceFinished");
     }
     const { workflow, id, runNumber } = run;
@@ -393,7 +393,7 @@ export class Runner implements RunHost, RunnerHints {
     const { workflow, id, runNumber } = run;
     this.#context.logger.debug("run.lost", { workflow, id, runNumber, reason });
     this.#forget(run, reason);
-    this.#others.ended(run);
+    this.#others.ended(run, null);
   }
 
   #died(): void {
@@ -471,16 +471,20 @@ export class Runner implements RunHost, RunnerHints {
     if (run !== undefined) this.#looks.soon(run);
   }
 
-  finished(target: Target, ms: number, signal?: Signal): Promise<void> {
+  isHere(target: Target): boolean {
+    return this.#places.find(target) !== undefined;
+  }
+
+  finished(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
     return this.#finishWaiters.wait(target, ms, signal);
   }
 
   askOthers(target: Target): boolean {
-    return this.#places.find(target) !== undefined || this.#others.ask(target);
+    return this.isHere(target) || this.#others.ask(target);
   }
 
   tellEnd(target: Target): void {
-    this.#others.ended(target);
+    this.#others.ended(target, null);
   }
 }
 

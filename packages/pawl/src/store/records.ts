@@ -22,6 +22,9 @@ export type InstanceRecord = {
   readonly origin: string | null;
 };
 
+/** What is in the database about how a run ended. */
+export type Ended = Pick<InstanceRecord, "status" | "output" | "error">;
+
 /** A run as history lists it: the current one, or one that a restart replaced. */
 export type RunRecord = {
   readonly runNumber: number;

@@ -16,9 +16,11 @@ async function watchedWorld() {
   const world = await instancesWorld({ A: defineWorkflow({ name: "a", run: async () => {} }) });
   onTestFinished(() => world.handle.close());
   const rests: number[] = [];
-  const finished = (_target: unknown, ms: number, signal?: Signal): Promise<void> => {
+  const finished = (_target: unknown, ms: number, signal?: Signal): Promise<null> => {
     rests.push(ms);
-    return new Promise((resolve) => membersOf(signal!).addEventListener("abort", resolve));
+    return new Promise((resolve) =>
+      membersOf(signal!).addEventListener("abort", () => resolve(null)),
+    );
   };
   const { codec, runtime } = world.context;
   let reads = 0;

@@ -8,7 +8,7 @@ import type { InstancesContext, ParentRun, StartedInstance } from "../../src/ins
 import { jsonPlusCodec } from "../../src/model/codec.js";
 import { resolveLimits, type Limits } from "../../src/model/limits.js";
 import { webRuntime } from "../../src/runtime.js";
-import type { Target } from "../../src/store/records.js";
+import type { Ended, Target } from "../../src/store/records.js";
 import type { Claimed, Next, Part, Store } from "../../src/store/store.js";
 import { ManualClock } from "../../src/testing/clock.js";
 import { aPart } from "../../src/testing/conformance/build.js";
@@ -41,6 +41,8 @@ export class Hints {
   readonly ends: Target[] = [];
   /** The waits of `result`, and what happens during each. */
   readonly waits: number[] = [];
+  /** How the run that is here ends, if there is one. */
+  end: Ended | null = null;
   meanwhile: (ms: number) => unknown = () => {
     throw new Error("nobody expected a wait");
   };
@@ -68,6 +70,10 @@ export class Hints {
     this.pokes.push([owner, target]);
   }
 
+  isHere(): boolean {
+    return this.end !== null;
+  }
+
   askOthers(): boolean {
     return this.areOthersHeard;
   }
@@ -76,9 +82,10 @@ export class Hints {
     this.ends.push(target);
   }
 
-  async finished(_target: Target, ms: number): Promise<void> {
+  async finished(_target: Target, ms: number): Promise<Ended | null> {
     this.waits.push(ms);
     await this.meanwhile(ms);
+    return this.end;
   }
 }
 
