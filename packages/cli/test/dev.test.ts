@@ -22,6 +22,7 @@ test("dev migrates, serves, runs and tells", () =>
     await dev.saysErr(/step\.failed workflow=order id=o1 .*step="charge the card" attempt=1/);
     // Where it was thrown, in the source.
     await dev.saysErr(/^ +at .*src\/order\.ts:\d+:\d+/m);
+    expect(dev.child.stderrText()).not.toContain("/pawl/dist/engine/");
     await dev.saysOut(/charge the card {2}completed in .*, attempt 2 → \{"outcome":"paid"/);
     await dev.saysOut(/approval {2}waits for an event of type "approved"/);
     // From the database itself, not from this process.

@@ -8,12 +8,16 @@ export function quietLogger(terminal: Terminal): Logger {
   return { debug() {}, info() {}, warn: tell, error: tell };
 }
 
+/** How the engine came to call the author's code: the same for every step. */
+const engineFrame = /^ +at .*(\/pawl\/dist\/(engine\/|runtime\.js)|node:(internal\/|async_hooks:))/;
+
 /** An event of the engine's log on one line; a stack follows on lines of its own, so that editors find its places. */
 export function logLine(event: string, fields: object = {}): string {
   const { stack, ...rest } = fields as { readonly stack?: unknown };
   const told = Object.entries(rest).map(([name, value]) => `${name}=${written(value)}`);
-  const frames = typeof stack === "string" ? stack.split("\n").map((frame) => `  ${frame}`) : [];
-  return [[event, ...told].join(" "), ...frames].map(visible).join("\n");
+  const frames = typeof stack === "string" ? stack.split("\n") : [];
+  const shown = frames.filter((frame) => !engineFrame.test(frame)).map((frame) => `  ${frame}`);
+  return [[event, ...told].join(" "), ...shown].map(visible).join("\n");
 }
 
 function written(value: unknown): string {
