@@ -25,7 +25,7 @@ export type OperationsContext<Tx> = {
   readonly watchers: Watchers;
   /** Null while the route is switched off. */
   readonly tick: ((options: TickOptions) => Promise<TickResult>) | null;
-  openApi(): object;
+  readonly openApi: () => object;
   /** A short text that differs where the given one does. */
   readonly fingerprint: (text: string) => Promise<string>;
 };
