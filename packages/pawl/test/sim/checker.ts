@@ -327,6 +327,23 @@ function checkExecution(ledger: Ledger, row: StepRow, run: string): void {
   );
 }
 
+export type AttemptRow = Pick<StepRow, "iid" | "run_no" | "ord"> & { readonly n: number };
+
+/** History tells of every attempt that counted, also of those whose runners died. */
+export function checkRecords({ steps }: Snapshot, attempts: readonly AttemptRow[]): void {
+  const recorded = new Set(
+    attempts.map(({ iid, run_no, ord, n }) => `${iid}/${run_no}/${ord}/${n}`),
+  );
+  for (const { iid, run_no, ord, name, type, attempts: counted } of steps) {
+    // The row of a step that needed one attempt says it all.
+    if (type !== "do" || counted < 2) continue;
+    for (let n = 1; n <= counted; n++) {
+      const key = `${iid}/${run_no}/${ord}/${n}`;
+      must(recorded.has(key), () => `nothing is recorded of attempt ${n} of ${counted} of ${name}`);
+    }
+  }
+}
+
 function checkAttempts({ entries }: Ledger): void {
   const counted = new Map<string, number>();
   for (const { run, step, maxAttempts, wasGivenBack } of entries) {

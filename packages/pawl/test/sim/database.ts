@@ -2,7 +2,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { sqliteStore } from "../../src/sqlite.js";
 import type { Store } from "../../src/store/store.js";
 import { ManualClock } from "../../src/testing/clock.js";
-import type { Snapshot } from "./checker.js";
+import type { AttemptRow, Snapshot } from "./checker.js";
 import type { Posted } from "./outbox-checker.js";
 
 /** A real store, and a look past it at the rows. */
@@ -11,6 +11,7 @@ export type Database = {
   readonly clock: ManualClock;
   /** The same object while nothing was written. */
   snapshot(): Snapshot & Posted;
+  attempts(): AttemptRow[];
 };
 
 const START_MS = 1_700_000_000_000;
@@ -64,6 +65,7 @@ async function open(): Promise<NonNullable<typeof shared>> {
     "SELECT id, hook, instance_id, run_no, reason FROM pawl_outbox",
   );
   const hooks = all<{ name: string }>("SELECT name FROM pawl_hook");
+  const attempts = all<AttemptRow>("SELECT iid, run_no, ord, n FROM pawl_attempt");
   const writes = all<{ count: number }>("SELECT total_changes() AS count");
   const read = (): Snapshot & Posted => ({
     instances: instances(),
@@ -83,6 +85,7 @@ async function open(): Promise<NonNullable<typeof shared>> {
     database: {
       store,
       clock,
+      attempts,
       // Most calls write nothing, and to read everything again is half of a simulation.
       snapshot: () => {
         const count = writes()[0]?.count ?? 0;

@@ -8,7 +8,7 @@ import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
 import type { ClaimAnswer, Claimed, NewInstance, Part, PartAnswer } from "../../src/store/store.js";
-import { Checker, Violation, type Snapshot } from "./checker.js";
+import { Checker, checkRecords, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
 import { Ledger } from "./ledger.js";
@@ -200,6 +200,7 @@ class Simulation implements FaultPlan {
       throw new Violation(`all is over, and a runner is still busy: ${busy.join("; ")}`);
     }
     this.#checker.end(end, this.#ledger);
+    checkRecords(end, this.#database.attempts());
     const { told, again } = this.#outbox.end();
     if (told > 0) this.count("hooks told");
     if (again > 0) this.count("hooks told again");
