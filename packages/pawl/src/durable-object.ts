@@ -4,7 +4,7 @@ import type { Clock } from "./model/seams.js";
 import { webRuntime } from "./runtime.js";
 import { sqliteDialect } from "./sql/dialects/sqlite.js";
 import { durableObjectDriver, runNow, type ObjectStorage } from "./sql/drivers/durable-object.js";
-import { checkedIdentifier } from "./sql/identifiers.js";
+import { checkedIdentifier } from "./sql/checked.js";
 import { Sql } from "./sql/sql.js";
 import type { Call, Row, Script } from "./sql/statement.js";
 import { sqlStore } from "./sql/store.js";

@@ -1,9 +1,10 @@
+import { checkOptions, type Known } from "./model/known-options.js";
 import type { Clock } from "./model/seams.js";
 import { webRuntime } from "./runtime.js";
 import { postgresDialect } from "./sql/dialects/postgres.js";
 import { postgresDriver, type PgPool, type PgTransaction } from "./sql/drivers/postgres.js";
 import { PgHints } from "./sql/drivers/postgres-hints.js";
-import { checkedIdentifier } from "./sql/identifiers.js";
+import { checkedCount, checkedIdentifier } from "./sql/checked.js";
 import { sqlStore } from "./sql/store.js";
 import type { Store } from "./store/store.js";
 
@@ -18,18 +19,21 @@ export type PostgresStoreOptions = {
   readonly clock?: Clock;
 };
 
+const known: Known<PostgresStoreOptions> = { schema: true, connections: true, clock: true };
+
 /** The store in PostgreSQL. The pool stays the user's: Pawl never ends it. */
 export function postgresStore(
   pool: PgPool,
   options: PostgresStoreOptions = {},
 ): Store<PgTransaction> {
+  checkOptions("postgresStore", options, known);
   const schema = checkedIdentifier("schema", options.schema ?? "pawl");
   const dialect = postgresDialect(schema);
   return sqlStore({
     dialect,
     driver: postgresDriver(
       pool,
-      options.connections ?? 2,
+      checkedCount("connections", options.connections ?? 2),
       (error) => dialect.classify(error) === "disconnected",
       webRuntime.clock,
     ),

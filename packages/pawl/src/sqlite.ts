@@ -1,3 +1,4 @@
+import { checkOptions, type Known } from "./model/known-options.js";
 import type { Clock } from "./model/seams.js";
 import { webRuntime } from "./runtime.js";
 import { sqliteDialect } from "./sql/dialects/sqlite.js";
@@ -7,7 +8,7 @@ import {
   type SqliteStatement,
   type SqliteSynchronous,
 } from "./sql/drivers/sqlite.js";
-import { checkedIdentifier } from "./sql/identifiers.js";
+import { checkedIdentifier } from "./sql/checked.js";
 import { sqlStore } from "./sql/store.js";
 import type { Store } from "./store/store.js";
 
@@ -22,11 +23,14 @@ export type SqliteStoreOptions = {
   readonly clock?: Clock;
 };
 
+const known: Known<SqliteStoreOptions> = { tablePrefix: true, synchronous: true, clock: true };
+
 /** The store in a SQLite file, or in memory. The handle stays the user's: Pawl never closes it. */
 export function sqliteStore(
   handle: SqliteHandle,
   options: SqliteStoreOptions = {},
 ): Store<SqliteHandle> {
+  checkOptions("sqliteStore", options, known);
   return sqlStore({
     dialect: sqliteDialect(checkedIdentifier("tablePrefix", options.tablePrefix ?? "pawl_")),
     driver: sqliteDriver(handle, options.synchronous ?? "full"),
