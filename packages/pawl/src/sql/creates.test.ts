@@ -6,6 +6,7 @@ import { VirtualTime } from "../testing/virtual-time.js";
 import { createsTogether, type Write } from "./creates.js";
 
 class Away extends Error {}
+class Locked extends Error {}
 
 const created = ({ iid }: NewInstance): CreateAnswer => ({
   kind: "created",
@@ -30,7 +31,8 @@ function setUp() {
   const create = createsTogether(time.runtime(), {
     together: write("together"),
     alone: write("alone"),
-    failsAll: (error) => error instanceof Away,
+    causeOf: (error) =>
+      error instanceof Away ? "store" : error instanceof Locked ? "lock" : "request",
   });
   return {
     sent,
@@ -55,7 +57,7 @@ describe("creates", () => {
     const { create, sizes } = setUp();
     void create([anInstance()]);
     await nextMacrotask();
-    expect(sizes()).toEqual(["alone 1"]);
+    expect(sizes()).toEqual(["together 1"]);
   });
 
   it("that come while one is on its way travel together, each with its own answers", async () => {
@@ -65,11 +67,11 @@ describe("creates", () => {
     await nextMacrotask();
     answers.push(...requests.slice(1).map((request) => create(request)));
     await nextMacrotask();
-    expect(sizes()).toEqual(["alone 1"]);
+    expect(sizes()).toEqual(["together 1"]);
     succeed();
     await nextMacrotask();
     await nextMacrotask();
-    expect(sizes()).toEqual(["alone 1", "together 6"]);
+    expect(sizes()).toEqual(["together 1", "together 6"]);
     succeed();
     expect(await Promise.all(answers)).toEqual(requests.map(iids));
   });
@@ -97,7 +99,7 @@ describe("creates", () => {
       succeed();
       await nextMacrotask();
     }
-    expect(sizes()).toEqual(["alone 201", "together 200", "together 2", "alone 1"]);
+    expect(sizes()).toEqual(["together 201", "together 200", "together 2", "together 1"]);
   });
 
   it("are each written alone when one may be to blame, and nobody waits for that", async () => {
@@ -110,7 +112,7 @@ describe("creates", () => {
     const later = create([anInstance()]);
     await nextMacrotask();
     await nextMacrotask();
-    expect(sizes()).toEqual(["together 4", "alone 1", "alone 2", "alone 1", "alone 1"]);
+    expect(sizes()).toEqual(["together 4", "alone 1", "alone 2", "alone 1", "together 1"]);
     succeed();
     fail(new Error("this one"));
     succeed();
@@ -121,6 +123,22 @@ describe("creates", () => {
       iids(requests[2]!),
     ]);
     await later;
+  });
+
+  it("a lone one is written again for a lock, not for a mistake", async () => {
+    const { create, fail, sizes } = setUp();
+    const locked = create([anInstance()]);
+    await nextMacrotask();
+    fail(new Locked());
+    await nextMacrotask();
+    expect(sizes()).toEqual(["together 1", "alone 1"]);
+    fail(new Away());
+    expect(await locked).toEqual(new Away());
+    const mistaken = create([anInstance()]);
+    await nextMacrotask();
+    fail(new Error("no"));
+    expect(await mistaken).toEqual(new Error("no"));
+    expect(sizes().slice(2)).toEqual(["together 1"]);
   });
 
   it("are given up together when the store is away", async () => {
@@ -151,16 +169,16 @@ describe("creates", () => {
 
   it("wait for the newest group, not for one before it that is answered late", async () => {
     const { create, pass, succeed, sizes } = setUp();
-    for (let n = 0; n < 2; n++) {
-      void create([anInstance()]);
-      await nextMacrotask();
-      if (n === 0) pass(100);
-    }
+    void create([anInstance()]);
+    await nextMacrotask();
+    void create([anInstance()]);
+    pass(100);
+    await nextMacrotask();
     void create([anInstance()]);
     succeed();
     await nextMacrotask();
     await nextMacrotask();
-    expect(sizes()).toEqual(["alone 1", "alone 1"]);
+    expect(sizes()).toEqual(["together 1", "together 1"]);
     succeed();
     await nextMacrotask();
     await nextMacrotask();

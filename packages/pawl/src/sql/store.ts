@@ -142,7 +142,10 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
   const create = createsTogether(runtime, {
     together: (...request) => run("request", verbs.createTogether, ...request),
     alone: (...request) => run("request", verbs.create, ...request),
-    failsAll: (error) => error instanceof WorkflowError,
+    causeOf: (error) => {
+      if (error instanceof WorkflowError) return "store";
+      return dialect.classify(error) === "locked" ? "lock" : "request";
+    },
   });
 
   /** MySQL has no transactions over tables. */
