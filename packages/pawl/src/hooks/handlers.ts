@@ -1,14 +1,13 @@
 import { ValidationError } from "../model/errors.js";
 import { hookNames, isHookName, type HookName, type Hooks } from "../model/hooks.js";
+import { plainObject } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 
 /** The given hooks, checked: a misspelt name would never be called. */
 export function validHooks(given: Hooks | undefined): Hooks {
   if (given === undefined) return {};
-  if (typeof given !== "object" || given === null) {
-    throw new ValidationError(`hooks must be an object, got ${quote(given)}`);
-  }
-  for (const [name, hook] of Object.entries(given)) {
+  const hooks = plainObject("hooks", given, "{ onInstanceFinished }");
+  for (const [name, hook] of Object.entries(hooks)) {
     if (!isHookName(name)) {
       throw new ValidationError(
         `hooks: ${quote(name)} is no hook; there are ${hookNames.join(", ")}`,
@@ -18,7 +17,7 @@ export function validHooks(given: Hooks | undefined): Hooks {
       throw new ValidationError(`hooks.${name} must be a function, got ${quote(hook)}`);
     }
   }
-  return given;
+  return hooks;
 }
 
 export function namesOf(hooks: Hooks): readonly HookName[] {

@@ -1,5 +1,6 @@
 import type { Authorize, AuthorizeRequest, Policy, TickRoute } from "../authoring/policies.js";
 import { ValidationError, WorkflowError } from "../model/errors.js";
+import { checkOptions, plainObject, type Known } from "../model/known-options.js";
 import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
 import type { PolicyGroup } from "./contract.js";
@@ -7,8 +8,14 @@ import { isResponse, type WebResponse } from "../model/web.js";
 
 const groups: readonly string[] = ["all", "create", "manage", "sendEvent", "read", "tick"];
 
+const tickOptions: Known<TickRoute> = { enabled: true, insecure: true };
+
 /** Refuses settings that would leave open what was meant to be closed. */
 export function checkedAuthorize(given: Authorize = {}, tick?: TickRoute): Authorize {
+  plainObject("authorize", given, "{ all: policy }");
+  if (tick !== undefined) {
+    checkOptions("tick", plainObject("tick", tick, "{ enabled: true }"), tickOptions);
+  }
   for (const [group, policy] of Object.entries(given)) {
     if (!groups.includes(group)) {
       throw new ValidationError(`authorize: ${quote(group)} is none of ${groups.join(", ")}`);

@@ -13,13 +13,14 @@ type BodyLimits = Pick<Limits, "requestMaxBytes" | "requestMaxKeys">;
 
 /** The text of a body, cut off as soon as it is too long; empty if there is none. */
 export async function readBody(
-  { headers, body }: WebRequest,
+  { headers, body, bodyUsed }: WebRequest,
   limits: BodyLimits,
   scheduler: Scheduler,
 ): Promise<string> {
   if (Number(headers.get("content-length")) > limits.requestMaxBytes) throw tooLarge(limits);
   if (body === null) return "";
-  const reader = (body as ByteStream).getReader();
+  if (bodyUsed === true) throw consumed();
+  const reader = readerOf(body as ByteStream);
   const decoder = strictUtf8();
   let isLate = false;
   const cancelTimer = scheduler.grace(BODY_TIMEOUT_MS, () => {
@@ -45,6 +46,15 @@ export async function readBody(
     throw invalid("the body is not UTF-8 text, or did not come to its end", error);
   } finally {
     cancelTimer();
+  }
+}
+
+/** A middleware that read it leaves it locked, or looking empty. */
+function readerOf(body: ByteStream): ByteReader {
+  try {
+    return body.getReader();
+  } catch (error) {
+    throw consumed(error);
   }
 }
 
@@ -113,6 +123,10 @@ function tooLarge({ requestMaxBytes }: BodyLimits): WorkflowError {
     "PAYLOAD_TOO_LARGE",
     `the body has more than ${requestMaxBytes} bytes (limits.requestMaxBytes)`,
   );
+}
+
+function consumed(cause?: unknown): WorkflowError {
+  return invalid("the body was already read, before it came here: give a clone()", cause);
 }
 
 function invalid(message: string, cause?: unknown): WorkflowError {

@@ -1,5 +1,6 @@
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
+import { StoreClosedError } from "../store/errors.js";
 import { emptyAnswer, securityHeaders } from "./answers.js";
 import type { Message } from "./tracker.js";
 import type { Watch } from "./watchers.js";
@@ -17,8 +18,12 @@ export function eventStream(
   signal: Signal | undefined,
 ): WebResponse {
   const first = watch.take();
-  // To a browser that comes back after the end: no content means not to come again.
-  if (first.length === 0 && watch.isEnded) return emptyAnswer();
+  if (first.length === 0 && watch.isEnded) {
+    // To a browser that comes back after the end: no content means not to come again.
+    if (watch.tracker.isOver) return emptyAnswer();
+    // What ended is this process.
+    throw new StoreClosedError();
+  }
   const abort = signal === undefined ? null : membersOf(signal);
   const leave = (): void => watch.end();
   abort?.addEventListener("abort", leave);

@@ -4,6 +4,19 @@ import { quote } from "./quote.js";
 /** Every option, named once: the compiler sees to it that none is missing. */
 export type Known<Options> = { readonly [Name in keyof Required<Options>]: true };
 
+/** The given one, whose keys are all there is to it: a Map or a class would seem to have none. */
+export function plainObject<T extends object>(what: string, given: T, example: string): T {
+  if (typeof given === "object" && given !== null) {
+    const prototype: unknown = Object.getPrototypeOf(given);
+    // One of another realm has that realm's own, which ends the chain too.
+    const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+    if (isPlain && !Array.isArray(given)) return given;
+  }
+  throw new ValidationError(
+    `${what} must be a plain object such as ${example}, got ${quote(given)}`,
+  );
+}
+
 /** The given options. One that there is not is refused: it is misspelt as a rule, and would be ignored. */
 export function checkOptions<Options extends object>(
   what: string,

@@ -3,6 +3,7 @@ const quotedMaxCodePoints = 40;
 /** What a person gave, short and on one line, for an error message. Nothing invisible gets through. */
 export function quote(given: unknown): string {
   if (typeof given === "string") return quoteText(given);
+  if (Array.isArray(given)) return "an array";
   if (typeof given === "object" && given !== null) return "an object";
   if (["bigint", "symbol", "function"].includes(typeof given)) return `a ${typeof given}`;
   return String(given);

@@ -12,6 +12,7 @@ export interface WebRequest {
   readonly url: string;
   readonly headers: WebHeaders;
   readonly body: object | null;
+  readonly bodyUsed?: boolean;
   readonly signal?: object | null;
 }
 

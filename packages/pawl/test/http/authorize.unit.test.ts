@@ -171,6 +171,16 @@ describe("createWorkflows refuses", () => {
       '"mangae" is none of all, create',
     ],
     ["what is no policy", { authorize: { all: "secret" } }, "authorize.all must be a function"],
+    ["a policy by itself", { authorize: () => {} }, "{ all: policy }, got a function"],
+    ["a Map of policies", { authorize: new Map([["all", () => {}]]) }, "{ all: policy }, got an"],
+    ["policies in an array", { authorize: [() => {}] }, "{ all: policy }, got an array"],
+    ["no policies, said wrongly", { authorize: null }, "{ all: policy }, got null"],
+    ["false as policies", { authorize: false }, "{ all: policy }, got false"],
+    ["a tick that is no object", { tick: true }, "{ enabled: true }, got true"],
+    ["a tick that is null", { tick: null }, "{ enabled: true }, got null"],
+    ["a tick with a misspelt key", { tick: { enable: true } }, 'tick: there is no "enable"'],
+    ["hooks in a Map", { hooks: new Map() }, "hooks must be a plain object such as"],
+    ["hooks that are null", { hooks: null }, "{ onInstanceFinished }, got null"],
     ["a base path without a slash", { basePath: "api" }, 'basePath must be a path such as "/api"'],
     [
       "a base path with one too many",
@@ -184,6 +194,8 @@ describe("createWorkflows refuses", () => {
   test("not what is said aloud", () => {
     expect(create({ tick: { enabled: true, insecure: true } })).not.toThrow();
     expect(create({ tick: { enabled: true }, authorize: { all: () => {} } })).not.toThrow();
+    const bare = Object.assign(Object.create(null), { all: () => {} });
+    expect(create({ tick: { enabled: true }, authorize: bare })).not.toThrow();
   });
 });
 

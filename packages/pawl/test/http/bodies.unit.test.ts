@@ -65,7 +65,7 @@ test("a body that never ends is cut off at the limit", () =>
 
 test.each([
   ["no JSON", "{", "the body is not JSON"],
-  ["no object", "[]", "the body must be an object, got an object"],
+  ["no object", "[]", "the body must be an object, got an array"],
   ["null", "null", "the body must be an object, got null"],
   ["a strange key", '{"parmas":1}', 'the body has no "parmas"; it may have id, params'],
   ["a tagged envelope", '{"$pawl":"Map","value":[]}', 'the body has no "$pawl"'],
@@ -172,6 +172,28 @@ test("values that look dangerous are data", () =>
     await post(`${url}/_runner/tick`);
     expect((await pawl.workflows.A.get("x").then((i) => i.status())).status).toBe("complete");
     expect((await get(`${url}/workflows/a/instances/x/history`))[0]).toBe(200);
+  }));
+
+test("a body that somebody read before is refused", () =>
+  inScope(async (scope) => {
+    const { pawl } = await start(scope);
+    const url = "http://localhost/api/workflows/a/instances";
+    const request = () => new Request(url, { method: "POST", body: "{}" });
+    const read = request();
+    await read.text();
+    const locked = request();
+    locked.body!.getReader();
+    for (const given of [read, locked]) {
+      const response = await pawl.fetch(given);
+      expect([response.status, await response.json()]).toEqual([
+        400,
+        { code: "INVALID_REQUEST", message: expect.stringContaining("the body was already read") },
+      ]);
+    }
+    const cloned = request();
+    const rest = cloned.clone();
+    await cloned.text();
+    expect((await pawl.fetch(rest)).status).toBe(200);
   }));
 
 test("browsers send JSON or nothing", () =>
@@ -291,4 +313,47 @@ test("one look serves all who watch, and none is left when they have gone", () =
       expect(new TextDecoder().decode(value)).toContain('"terminated"');
     }
     gone.abort();
+  }));
+
+test("a stream that is asked for while or after the engine closes: 503, to come again", () =>
+  inScope(async (scope) => {
+    const store = memoryStore(scope);
+    let reading = (): void => {};
+    let goOn = (): void => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    let isHolding = false;
+    const slow: Store = {
+      ...store,
+      history: async (...given) => {
+        if (isHolding) {
+          reading();
+          await held;
+        }
+        return store.history(...given);
+      },
+      // The engine closes, its store later.
+      close: async () => {},
+    };
+    const { url, pawl } = await start(scope, { store: slow });
+    await pawl.workflows.A.create({ id: "x" });
+    const stream = `${url}/workflows/a/instances/x/events-stream`;
+    const { body } = await fetch(stream);
+    const reader = body!.getReader();
+    const [, cursor] = /^id: (.*)$/m.exec(new TextDecoder().decode((await reader.read()).value))!;
+    await reader.cancel();
+    const ask = async () => {
+      const response = await fetch(stream, { headers: { "last-event-id": cursor! } });
+      return [response.status, response.headers.get("retry-after"), await response.text()];
+    };
+    const away = [503, "1", expect.stringContaining("STORE_UNAVAILABLE")];
+
+    isHolding = true;
+    const isReading = new Promise<void>((resolve) => (reading = resolve));
+    const during = ask();
+    await isReading;
+    const closing = pawl.close();
+    goOn();
+    expect(await during).toEqual(away);
+    await closing;
+    expect(await ask()).toEqual(away);
   }));
