@@ -18,7 +18,7 @@ import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
 import { resolveLimits, type Limits } from "./model/limits.js";
-import type { Logger } from "./model/logger.js";
+import { guardedLogger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
 import type { RunnerOptions } from "./runner/options.js";
 import { Runner } from "./runner/runner.js";
@@ -61,14 +61,13 @@ export interface Http {
   close(): void;
 }
 
-const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
-
 /** The one place where the parts meet. */
 export function assemble<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
   { runtime, timing, runner: runnerOptions, overrides }: Workings,
 ): Assembled<R, Tx> {
-  const { codec = jsonPlusCodec, logger = silent } = options;
+  const { codec = jsonPlusCodec } = options;
+  const logger = guardedLogger(options.logger);
   const limits = resolveLimits(options.limits);
   const entries = entriesOf(options.workflows, limits);
   // Bindings tell the runner, and the runner gives bindings to its runs: one of them comes first.

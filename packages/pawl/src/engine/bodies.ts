@@ -28,6 +28,8 @@ export class Bodies {
   readonly #events: BodyEvents;
   /** In the order of their starts. */
   readonly #attempts = new Map<Step, Attempt>();
+  /** Also those that are over. */
+  readonly #begun = new WeakSet<Attempt>();
 
   constructor(
     { workflow, id, runNumber }: RunName,
@@ -63,6 +65,13 @@ export class Bodies {
       : null;
   }
 
+  /** A body calls, or what one has left behind: replay does not call it again where it stands. */
+  get isCalling(): boolean {
+    const { context } = this.#context.runtime;
+    const caller = context?.get();
+    return this.current() !== null || (caller instanceof Attempt && this.#begun.has(caller));
+  }
+
   start(step: Step, body: Body): void {
     const { overrides, runtime } = this.#context;
     const callback = overrides?.body(step.name) ?? body.callback;
@@ -71,6 +80,7 @@ export class Bodies {
     );
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
+    this.#begun.add(attempt);
     if (step.recordedAs === null) step.beganAtMs ??= attempt.startedAtMs;
     attempt.begin(this.#run.id);
   }

@@ -1,8 +1,7 @@
 import { encodeError } from "../model/error-codec.js";
-import { RunnerDiedError } from "../model/errors.js";
-import { quote } from "../model/quote.js";
 import type { DbTime } from "../store/records.js";
 import type { AttemptWrite } from "../store/store.js";
+import { runnerDied } from "./settlements.js";
 import type { Step } from "./step.js";
 
 /** How far a dead owner had come, and when its run was taken over. */
@@ -27,11 +26,7 @@ export function charge(step: Step, now: DbTime): AttemptWrite {
   const began = beganAt(step);
   step.attempts += 1;
   step.needsStartRow = true;
-  step.lastError = encodeError(
-    new RunnerDiedError(
-      `the runner of attempt ${step.attempts} of step ${quote(step.name)} died before the attempt ended`,
-    ),
-  );
+  step.lastError = encodeError(runnerDied({ name: step.name, attempt: step.attempts }));
   return {
     ord: step.ord,
     n: step.attempts,

@@ -2,7 +2,13 @@ import type { DbTime } from "../store/records.js";
 import { Bodies, type RunName } from "./bodies.js";
 import { charge, mayHaveBegun, type TakenOver } from "./charge.js";
 import type { EngineContext } from "./context.js";
-import { noAttemptsLeft, received, slept, timedOut, type Unnumbered } from "./settlements.js";
+import {
+  noAttemptsLeft,
+  received,
+  sleptOrRefused,
+  timedOut,
+  type Unnumbered,
+} from "./settlements.js";
 import type { Body, Step } from "./step.js";
 import type { Waits } from "./waits.js";
 import type { Doing, Writes } from "./writes.js";
@@ -104,7 +110,8 @@ export class Frontier {
         this.#writes.consume(event.number, step.ord);
         this.#events.settled(step, received(event, this.#context));
       } else if (step.type === "do") this.#ready.add(step);
-      else this.#events.settled(step, step.type === "sleep" ? slept : timedOut(step));
+      else
+        this.#events.settled(step, step.type === "sleep" ? sleptOrRefused(step) : timedOut(step));
     }
     return ended.length > 0;
   }

@@ -31,6 +31,16 @@ describe("retry delays", () => {
     expect(delays(given, 1)[0]).toBe(1_200);
   });
 
+  test("no delay stays none, however often; a small one grows to its limit", () => {
+    const policy = policyMaker(undefined, YEAR_MS)("s", { retries: { limit: Infinity, delay: 0 } });
+    const slow = policyMaker(undefined, YEAR_MS)("s", { retries: { limit: Infinity, delay: 1 } });
+    const world = { random: { next: () => 0.5, bytes: () => {} }, now: 0 };
+    for (const attempt of [1, 1_025, 1_000_000]) {
+      expect(retryDelayMs(new Error("no"), attempt, policy, world)).toBe(0);
+    }
+    expect(retryDelayMs(new Error("no"), 1_025, slow, world)).toBe(YEAR_MS);
+  });
+
   test("without jitter, chance has no say", () => {
     expect(delays({ limit: 5, delay: 1_000 }, 0)).toEqual(delays({ limit: 5, delay: 1_000 }, 1));
   });

@@ -27,6 +27,9 @@ function mayRetry(error: unknown, { retryable }: StepPolicy): boolean {
   return isWorthRetrying(error);
 }
 
+/** A millisecond, doubled so often, is longer than any delay; and no delay stays none. */
+const MAX_DOUBLINGS = 40;
+
 function backoffMs({ delayMs, backoff, maxDelayMs }: StepPolicy, attempt: number): number {
   switch (backoff) {
     case "constant":
@@ -34,7 +37,7 @@ function backoffMs({ delayMs, backoff, maxDelayMs }: StepPolicy, attempt: number
     case "linear":
       return Math.min(delayMs * attempt, maxDelayMs);
     case "exponential":
-      return Math.min(delayMs * 2 ** (attempt - 1), maxDelayMs);
+      return Math.min(delayMs * 2 ** Math.min(attempt - 1, MAX_DOUBLINGS), maxDelayMs);
   }
 }
 
@@ -55,7 +58,7 @@ function isWorthRetrying(error: unknown): boolean {
 
 function httpStatus(error: unknown): number | null {
   // The engine's own errors have a status for the HTTP API; to a step they are like any other error.
-  if (error instanceof WorkflowError) return null;
+  if (isA(WorkflowError, error)) return null;
   const status = read(error, "status");
   return typeof status === "number" && Number.isInteger(status) ? status : null;
 }
@@ -63,13 +66,22 @@ function httpStatus(error: unknown): number | null {
 /** Seconds, or the moment itself, as in the HTTP header: a moment by the database's clock, as far as that is known. */
 function retryAfterMs(error: unknown, now: DbTime): number | null {
   const given = read(error, "retryAfter");
-  if (given instanceof Date) {
+  if (isA(Date, given)) {
     const inMs = given.getTime() - now;
     return Number.isNaN(inMs) ? null : Math.max(0, inMs);
   }
   return typeof given === "number" && given >= 0 && Number.isFinite(given)
     ? Math.ceil(given * 1000)
     : null;
+}
+
+/** Not even that is safe to ask: a proxy may refuse, or be revoked. */
+function isA<T>(type: abstract new (...args: never) => T, value: unknown): value is T {
+  try {
+    return value instanceof type;
+  } catch {
+    return false;
+  }
 }
 
 function read(error: unknown, key: string): unknown {

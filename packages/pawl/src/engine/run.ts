@@ -40,6 +40,7 @@ export class Run {
   readonly #waits: Waits;
   readonly #bodies: Bodies;
   #doSteps = 0;
+  #repeats = 0;
 
   readonly #writes: Writes;
   #historyBytes: number;
@@ -250,14 +251,14 @@ export class Run {
     }
     let step: Step;
     try {
-      step = this.#journal.call(type, name, this.#bodies.current() !== null);
+      step = this.#journal.call(type, name, this.#bodies.isCalling);
     } catch (error) {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return never();
       }
-      return Promise.reject(error);
+      return this.refuse(error);
     }
-    if (step.isDelivered) return this.#again(step);
+    if (step.isDelivered) return this.#countRepeat() ? this.#again(step) : never();
     if (type === "do" && !this.#countStep()) return never();
     const promise = step.promise();
     if (step.settled === null) this.#await(step, begin);
@@ -277,6 +278,11 @@ export class Run {
     return this.#waits.now;
   }
 
+  /** What was called wrongly rejects, and is no step. */
+  refuse(error: unknown): Promise<never> {
+    return this.#countRepeat() ? Promise.reject(error) : never();
+  }
+
   /** The code asks again for what it was given before. */
   #again(step: Step): Promise<unknown> {
     const outcome = decoded(step, step.settled as Settlement, this.#context.codec);
@@ -290,6 +296,22 @@ export class Run {
     if (this.#doSteps <= maxStepsPerRun) return true;
     this.#end(
       failure(new MaxStepsExceededError(`the run called more than ${maxStepsPerRun} steps`)),
+    );
+    return false;
+  }
+
+  /** Answers that need no step come at once: a loop of them would keep its process from anything else for ever. */
+  #countRepeat(): boolean {
+    this.#repeats += 1;
+    const { maxStepsPerRun } = this.#context.limits;
+    if (this.#repeats <= maxStepsPerRun) return true;
+    this.#end(
+      failure(
+        new MaxStepsExceededError(
+          `the run called steps again that had ended, or wrongly, more than ${maxStepsPerRun} times: ` +
+            `step names must differ in every round of a loop`,
+        ),
+      ),
     );
     return false;
   }

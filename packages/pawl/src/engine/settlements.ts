@@ -1,6 +1,6 @@
 import type { Codec } from "../model/codec.js";
 import { decodeError, encodeError } from "../model/error-codec.js";
-import { StepMaxAttemptsExceeded, WaitTimeoutError } from "../model/errors.js";
+import { RunnerDiedError, StepMaxAttemptsExceeded, WaitTimeoutError } from "../model/errors.js";
 import type { Limits } from "../model/limits.js";
 import { quote } from "../model/quote.js";
 import type { EventRecord } from "../store/records.js";
@@ -9,7 +9,11 @@ import type { Settlement, Step } from "./step.js";
 /** A settlement before it has its number. */
 export type Unnumbered = Omit<Settlement, "seq">;
 
-export const slept: Unnumbered = { ok: true, text: "null" };
+const slept: Unnumbered = { ok: true, text: "null" };
+
+export function sleptOrRefused({ refusal }: Step): Unnumbered {
+  return refusal === null ? slept : { ok: false, text: refusal };
+}
 
 export function failed(error: unknown): Unnumbered {
   return { ok: false, text: encodeError(error) };
@@ -39,11 +43,20 @@ export function timedOut({ name, eventType }: Step): Unnumbered {
 }
 
 export function noAttemptsLeft({ name, attempts, lastError }: Step): Unnumbered {
+  // Only of a single attempt nothing is recorded: what it began with is all that there is of it.
+  const cause =
+    lastError === null ? runnerDied({ name, attempt: attempts }) : decodeError(lastError);
   return failed(
     new StepMaxAttemptsExceeded(
       `step ${quote(name)} was begun ${attempts} times and has no attempt left`,
-      lastError === null ? undefined : { cause: decodeError(lastError) },
+      { cause },
     ),
+  );
+}
+
+export function runnerDied(of: { readonly name: string; readonly attempt: number }): Error {
+  return new RunnerDiedError(
+    `the runner of attempt ${of.attempt} of step ${quote(of.name)} died before the attempt ended`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { parseDurationMs, type WorkflowDuration } from "../model/duration.js";
 import { ValidationError } from "../model/errors.js";
+import { checkOptions, type Known } from "../model/known-options.js";
 import { defaultLimits, defaultStepDefaults, type Backoff } from "../model/limits.js";
 import { quote } from "../model/quote.js";
 import type {
@@ -30,6 +31,15 @@ export type Jitter =
 
 const backoffs: readonly string[] = ["constant", "linear", "exponential"] satisfies Backoff[];
 const DEFAULT_JITTER = 0.5;
+const configOptions: Known<WorkflowStepConfig> = { retries: true, timeout: true };
+const retriesOptions: Known<WorkflowRetries> = {
+  limit: true,
+  delay: true,
+  backoff: true,
+  maxDelay: true,
+  jitter: true,
+  retryable: true,
+};
 
 export type PolicyOf = (step: string, config: WorkflowStepConfig | undefined) => StepPolicy;
 
@@ -53,10 +63,9 @@ export function policyMaker(
 }
 
 function parse(whose: string, config: WorkflowStepConfig, standard: StepPolicy): StepPolicy {
-  if (typeof config !== "object" || config === null) {
-    throw new ValidationError(`config of ${whose} must be an object, got ${quote(config)}`);
-  }
+  checkOptions(`config of ${whose}`, config, configOptions);
   const { retries, timeout } = config;
+  if (retries !== undefined) checkOptions(`retries of ${whose}`, retries, retriesOptions);
   const { maxSleepMs: maxMs } = defaultLimits;
   const field = (name: string): string => `${name} of ${whose}`;
   const duration = (

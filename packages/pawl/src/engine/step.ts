@@ -1,3 +1,4 @@
+import { encodeError } from "../model/error-codec.js";
 import type { DbTime, StepRecord, StepStatus } from "../store/records.js";
 import type { Wake } from "../store/store.js";
 import type { StepPolicy } from "./step-config.js";
@@ -43,6 +44,8 @@ export class Step {
   /** When its wait shall end, until it is registered. */
   wake: Wake | null = null;
   eventType: string | null = null;
+  /** Why its wait fails. */
+  refusal: string | null = null;
   /** A test wants its wait for an event to fail. */
   timesOutAtOnce = false;
   body: Body | null = null;
@@ -79,6 +82,12 @@ export class Step {
   called(delivered: number): void {
     this.isCalled = true;
     this.barrier = delivered;
+  }
+
+  /** A wait that cannot be: it ends at once. What is far from now is not far for ever, so its end is recorded. */
+  refuse(error: unknown): void {
+    this.refusal = encodeError(error);
+    this.wake = { inMs: 0 };
   }
 
   /** The promise that the code gets. A failing step that nobody awaits must not end the process. */

@@ -17,7 +17,7 @@ type Callback = (context: StepContext) => unknown;
 export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext): WorkflowStep {
   const steps = {
     do: (name: string, second: unknown, third?: unknown) =>
-      called(() => {
+      called(run, () => {
         const hasConfig = typeof second !== "function";
         const callback = hasConfig ? third : second;
         validStepName(name, limits);
@@ -32,7 +32,7 @@ export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext
       }),
 
     sleep: (name: string, duration: string | number) =>
-      called(() => {
+      called(run, () => {
         validStepName(name, limits);
         const field = `duration of step ${quote(name)}`;
         const inMs = parseDurationMs(duration, { field, maxMs: limits.maxSleepMs });
@@ -42,26 +42,28 @@ export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext
       }),
 
     sleepUntil: (name: string, when: Date | number) =>
-      called(() => {
+      called(run, () => {
         validStepName(name, limits);
-        const at = Math.round(when instanceof Date ? when.getTime() : when);
-        if (!Number.isFinite(at)) {
+        const at = when instanceof Date ? when.getTime() : when;
+        if (typeof at !== "number" || !Number.isFinite(at)) {
           throw new ValidationError(
             `time of step ${quote(name)} must be a Date or milliseconds since 1970, got ${quote(when)}`,
           );
         }
-        if (at - run.now > limits.maxSleepMs) {
-          throw new ValidationError(
-            `time of step ${quote(name)} must be at most ${limits.maxSleepMs / 86_400_000} days ahead`,
-          );
-        }
         return run.call("sleep", name, (step) => {
-          step.wake = overrides?.skipsSleep(name) === true ? { inMs: 0 } : { at };
+          if (at - run.now > limits.maxSleepMs) {
+            const days = limits.maxSleepMs / 86_400_000;
+            return step.refuse(
+              new ValidationError(`time of step ${quote(name)} must be at most ${days} days ahead`),
+            );
+          }
+          const isSkipped = overrides?.skipsSleep(name) === true;
+          step.wake = isSkipped ? { inMs: 0 } : { at: Math.round(at) };
         });
       }),
 
     waitForEvent: (name: string, options: WaitForEventOptions) =>
-      called(() => {
+      called(run, () => {
         validStepName(name, limits);
         if (typeof options !== "object" || options === null) {
           throw new ValidationError(`step ${quote(name)} needs { type }, got ${quote(options)}`);
@@ -84,12 +86,12 @@ export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext
 }
 
 /** Mistakes reject, and a rejection that nobody awaits must not end the process. */
-function called(call: () => Promise<unknown>): Promise<unknown> {
+function called(run: Run, call: () => Promise<unknown>): Promise<unknown> {
   let promise: Promise<unknown>;
   try {
     promise = call();
   } catch (error) {
-    promise = Promise.reject(error);
+    promise = run.refuse(error);
   }
   promise.catch(() => {});
   return promise;

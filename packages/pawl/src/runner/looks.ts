@@ -85,7 +85,8 @@ export class Looks {
       const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
       if (answer === undefined || !isSame || !this.#events.isLeased(run)) continue;
       if (answer.kind === "ok") {
-        this.#doubted.delete(run);
+        // What was doubted after this look was sent needs another.
+        if (!this.#wanted.has(run)) this.#doubted.delete(run);
         run.look(answer);
       } else if (answer.kind === "busy") busy.push(run);
       else if (run.isLostForSure()) this.#events.lost(run);

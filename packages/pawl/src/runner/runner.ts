@@ -468,7 +468,8 @@ export class Runner implements RunHost, RunnerHints {
 
   #lookAtOwn(owner: string, target: Target): void {
     const run = owner === this.#lease.id ? this.#places.find(target) : undefined;
-    if (run !== undefined) this.#looks.soon(run);
+    // It may have been paused or ended: who said so has heard that it is, and no body starts after that.
+    if (run !== undefined) this.#looks.doubt(run);
   }
 
   isHere(target: Target): boolean {

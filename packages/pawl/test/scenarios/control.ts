@@ -1,7 +1,8 @@
 import { InstanceTerminatedError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { HeldBody, memories, stage, type Instance, type Stage } from "./stage.js";
+import { Gate, HeldBody, memories, stage, type Instance, type Stage } from "./stage.js";
+import { holding } from "./store-wrappers.js";
 
 const statusOf = async (instance: Instance): Promise<string> => (await instance.status()).status;
 
@@ -64,6 +65,37 @@ export function control(on: StoreFixture): void {
       await s.h.runUntilIdle();
       expect(await i.status()).toEqual({ status: "complete", output: s.clock.now() });
     });
+
+    test.each(["pause", "terminate", "restart"] as const)(
+      "no body starts in the process that was told of a %s",
+      async (verb) => {
+        const started: number[] = [];
+        const [gate, look] = [new Gate(), holding("poll", "request")];
+        const s = await stage(
+          on,
+          async (event, step) => {
+            await gate.passed;
+            return step.do("a", () => void started.push(event.runNumber));
+          },
+          { around: look.around },
+        );
+        // Starts at once what is created here.
+        await s.h.tick();
+        s.h.runner.serve(() => {});
+        const i = await s.create();
+        look.arm();
+        await i[verb]();
+        gate.open();
+        await look.reached;
+        for (let n = 0; n < 10; n++) await new Promise(setImmediate);
+        expect(started).toEqual([]);
+        await look.letGo();
+        await s.h.runUntilIdle();
+        expect(started).toEqual(verb === "restart" ? [2] : []);
+        const expected = { pause: "paused", terminate: "terminated", restart: "complete" };
+        expect(await statusOf(i)).toBe(expected[verb]);
+      },
+    );
 
     test("a timer that is not yet due after resume keeps its time", async () => {
       const s = await stage(on, (_event, step) => step.sleep("nap", "1 hour"), { runner });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import type { WorkflowStep } from "pawl";
-import { stage, type Code, type Stage, type StageOptions } from "./stage.js";
+import { evicting, stage, type Code, type Stage, type StageOptions } from "./stage.js";
 
 /** Old code parks; then a deploy replaces it: the old process is gone, and the new code goes on. */
 async function deploy(
@@ -125,6 +125,27 @@ export function divergence(on: StoreFixture): void {
       await s.clock.advance(hour);
       await next.h.runUntilIdle();
       expect(await i.status()).toEqual({ status: "complete", output: "short" });
+    });
+
+    test("is not what a body's leftovers call: unchanged code is not held", async () => {
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          let isOver = (): void => {};
+          const over = new Promise<void>((resolve) => (isOver = resolve));
+          const left = step.do("outer", async () => {
+            void over.then(() => step.do("left over", () => 1));
+          });
+          await left;
+          await step.do("next", () => isOver());
+          await step.sleep("nap", hour);
+          return step.do("end", () => "reached");
+        },
+        { onDivergence: "hold", runner: evicting },
+      );
+      const i = await s.start();
+      await s.pass(hour);
+      expect(await i.status()).toEqual({ status: "complete", output: "reached" });
     });
 
     test("may reorder its recorded steps", async () => {

@@ -1,7 +1,7 @@
 import { WorkflowEntrypoint } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { evicting, open, stage } from "./stage.js";
+import { evicting, open, stage, type Code } from "./stage.js";
 
 export function poison(on: StoreFixture): void {
   describe("poison", () => {
@@ -31,6 +31,69 @@ export function poison(on: StoreFixture): void {
         error: { name: "RangeError", message: "in a field initialiser" },
       });
       expect(await good.status()).toEqual({ status: "complete", output: "fine" });
+    });
+
+    test.each<[string, Code]>([
+      [
+        "asks again and again for what it has",
+        async (_event, step) => {
+          for (;;) {
+            if (await step.do("check", () => false)) return;
+            await step.sleep("pause", "1 second");
+          }
+        },
+      ],
+      [
+        "calls a step wrongly again and again",
+        async (_event, step) => {
+          for (;;) await step.sleep("pause", "a while").catch(() => {});
+        },
+      ],
+    ])("a loop that %s ends, and holds nobody up", async (_what, endless) => {
+      const s = await stage(
+        on,
+        { ENDLESS: endless, HEALTHY: (_event, step) => step.do("a", () => "fine") },
+        { limits: { maxStepsPerRun: 100 } },
+      );
+      const bad = await s.start();
+      const good = await s.workflows["HEALTHY"]!.create({});
+      expect(await s.toEnd(bad)).toMatchObject({
+        status: "errored",
+        error: { name: "MaxStepsExceededError", message: expect.stringContaining("must differ") },
+      });
+      await s.h.runUntilIdle();
+      expect(await good.status()).toEqual({ status: "complete", output: "fine" });
+    });
+
+    test("a body that throws what cannot be looked at fails like any other", async () => {
+      const s = await stage(on, (_event, step) =>
+        step.do("hostile", { retries: { limit: 1, delay: "1 second" } }, () => {
+          const { proxy, revoke } = Proxy.revocable({}, {});
+          revoke();
+          throw proxy;
+        }),
+      );
+      const i = await s.start();
+      expect(await i.status()).toEqual({ status: "waiting" });
+      expect((await s.toEnd(i)).status).toBe("errored");
+    });
+
+    test("a logger that throws changes nothing", async () => {
+      const broken = (): never => {
+        throw new Error("the pipe is gone");
+      };
+      const logger = { debug: broken, info: broken, warn: broken, error: broken };
+      let attempts = 0;
+      const s = await stage(
+        on,
+        (_event, step) =>
+          step.do("a", { retries: { limit: 1, delay: "1 second" } }, () => {
+            if (++attempts === 1) throw new Error("no");
+            return "fine";
+          }),
+        { logger },
+      );
+      expect(await s.run()).toEqual({ status: "complete", output: "fine" });
     });
 
     test("code that throws before its first step, synchronously or not, errors only itself", async () => {

@@ -187,11 +187,14 @@ export function recovery(on: StoreFixture): void {
       const s = await stage(on, (_event, step) =>
         step
           .do("at most once", { retries: { limit: 0, delay: 0 } }, dead.body)
-          .catch((error: Error) => error.name),
+          .catch((error: Error) => [error.name, (error.cause as Error).name]),
       );
       const i = await s.create();
       await crashDuring(s, dead);
-      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "StepMaxAttemptsExceeded" });
+      expect(await s.toEnd(i)).toEqual({
+        status: "complete",
+        output: ["StepMaxAttemptsExceeded", "RunnerDiedError"],
+      });
       expect(dead.entries).toBe(1);
     });
 
