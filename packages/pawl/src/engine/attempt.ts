@@ -15,6 +15,7 @@ export class Attempt {
   readonly startedAtMs: number;
   /** How many children this attempt has created so far. */
   children = 0;
+  #counts: Map<string, number> | null = null;
   readonly #runtime: Runtime;
   /** Made when the body asks for its signal: few do, and it takes longer than all the rest. */
   #aborter: Aborter | null = null;
@@ -34,6 +35,11 @@ export class Attempt {
     this.startedAtMs = runtime.clock.now();
     this.#runtime = runtime;
     this.#ended = (outcome) => ended(this, outcome);
+  }
+
+  /** How often it has called steps, by name. */
+  get counts(): Map<string, number> {
+    return (this.#counts ??= new Map());
   }
 
   begin(instanceId: string): void {

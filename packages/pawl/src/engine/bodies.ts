@@ -65,11 +65,12 @@ export class Bodies {
       : null;
   }
 
-  /** A body calls, or what one has left behind: replay does not call it again where it stands. */
-  get isCalling(): boolean {
+  /** Whose body calls, or has left behind what does: replay does not call it again where it stands. */
+  caller(): Attempt | null {
     const { context } = this.#context.runtime;
-    const caller = context?.get();
-    return this.current() !== null || (caller instanceof Attempt && this.#begun.has(caller));
+    if (context === null) return this.current();
+    const caller = context.get();
+    return caller instanceof Attempt && this.#begun.has(caller) ? caller : null;
   }
 
   start(step: Step, body: Body): void {

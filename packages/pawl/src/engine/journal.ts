@@ -2,10 +2,13 @@ import type { RepeatedStepNames } from "../authoring/options.js";
 import { DuplicateStepError, StepMismatchError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { StepRecord } from "../store/records.js";
+import type { Attempt } from "./attempt.js";
 import { Step, type StepType } from "./step.js";
 
-/** `calledAfter` of a step that another step's body called: replay meets it only if that body runs again. */
-export const NESTED = -1;
+/** A step that the body of another called has that one's order there, negative: replay meets it only if the body runs again. */
+export function isNested({ calledAfter }: { readonly calledAfter: number }): boolean {
+  return calledAfter < 0;
+}
 
 /**
  * The steps of a run: what its code may learn from them, and in which order.
@@ -36,13 +39,15 @@ export class Journal {
   constructor(records: readonly StepRecord[], names: RepeatedStepNames) {
     this.#names = names;
     const steps = records.map((record) => Step.recorded(record));
-    for (const step of steps) this.#steps.set(keyOf(step.name, step.count), step);
+    for (const step of steps) {
+      this.#steps.set(this.#key(step.name, step.count, Math.max(0, -step.calledAfter)), step);
+    }
     this.#nextOrd = 1 + steps.reduce((max, { ord }) => Math.max(max, ord), 0);
     this.#recorded = steps
       .filter(({ settled }) => settled !== null)
       .toSorted((a, b) => seqOf(a) - seqOf(b));
     this.#calls = steps
-      .filter(({ calledAfter }) => calledAfter !== NESTED)
+      .filter((step) => !isNested(step))
       .toSorted((a, b) => a.calledAfter - b.calledAfter);
     this.lastSeq = this.#recorded.reduce((max, step) => Math.max(max, seqOf(step)), 0);
   }
@@ -53,31 +58,47 @@ export class Journal {
   }
 
   /** The step that a call means: a new one, a recorded one, or one whose result the code already has. */
-  call(type: StepType, name: string, nested: boolean): Step {
-    const count = this.#countCall(name);
-    const known = this.#steps.get(keyOf(name, count));
+  call(type: StepType, name: string, caller: Attempt | null): Step {
+    const outer = caller?.step ?? null;
+    const count = this.#countCall(name, caller);
+    const key = this.#key(name, count, outer?.ord ?? 0);
+    const known = this.#steps.get(key);
     if (known === undefined) {
-      const calledAfter = nested ? NESTED : this.delivered;
+      const calledAfter = outer === null ? this.delivered : -outer.ord;
       const step = new Step({ ord: this.#nextOrd++, name, count, type, calledAfter });
-      step.called(this.delivered);
-      this.#steps.set(keyOf(name, count), step);
+      // Its key has the outer one's order, which a later owner must find again.
+      if (this.#names !== "cached") step.outer = outer;
+      step.called(this.delivered, caller);
+      this.#steps.set(key, step);
       return step;
     }
     if (known.type !== type) throw mismatch(known, type);
     if (!known.isCalled) {
-      known.called(this.delivered);
+      known.called(this.delivered, caller);
       if (known.settled !== null && known.settled.seq <= this.delivered) this.#enqueue(known);
       return known;
     }
-    if (!known.isDelivered || this.#names === "error") throw duplicate(known);
+    // The body of an outer step that is tried again finds what its last attempt had begun, or was given.
+    const isTriedAgain =
+      caller !== null && caller !== known.caller && caller.step === known.caller?.step;
+    const mayRepeat = known.isDelivered && this.#names !== "error";
+    if (!isTriedAgain && !mayRepeat) throw duplicate(known);
+    if (isTriedAgain) known.calledAgain(caller);
     return known;
   }
 
-  #countCall(name: string): number {
+  #countCall(name: string, caller: Attempt | null): number {
     if (this.#names !== "counted") return 1;
-    const count = (this.#counts.get(name) ?? 0) + 1;
-    this.#counts.set(name, count);
+    const counts = caller?.counts ?? this.#counts;
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
     return count;
+  }
+
+  /** By name and count: in the whole run, or within the outer step. Names have no control characters. */
+  #key(name: string, count: number, outerOrd: number): string {
+    const within = this.#names === "cached" || outerOrd === 0 ? "" : `\n${outerOrd}`;
+    return count === 1 && within === "" ? name : `${name}\n${count}${within}`;
   }
 
   /** A step has its result, or its final error. */
@@ -139,11 +160,6 @@ export class Journal {
   uncalled(): Step[] {
     return this.#calls.filter((step) => !step.isCalled);
   }
-}
-
-/** Names have no control characters. */
-function keyOf(name: string, count: number): string {
-  return count === 1 ? name : `${name}\n${count}`;
 }
 
 function seqOf(step: Step): number {

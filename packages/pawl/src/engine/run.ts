@@ -251,7 +251,7 @@ export class Run {
     }
     let step: Step;
     try {
-      step = this.#journal.call(type, name, this.#bodies.isCalling);
+      step = this.#journal.call(type, name, this.#bodies.caller());
     } catch (error) {
       if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
         return never();
@@ -259,6 +259,7 @@ export class Run {
       return this.refuse(error);
     }
     if (step.isDelivered) return this.#countRepeat() ? this.#again(step) : never();
+    if (step.isShared) return step.promise();
     if (type === "do" && !this.#countStep()) return never();
     const promise = step.promise();
     if (step.settled === null) this.#await(step, begin);

@@ -1,6 +1,7 @@
 import { encodeError } from "../model/error-codec.js";
 import type { DbTime, StepRecord, StepStatus } from "../store/records.js";
 import type { Wake } from "../store/store.js";
+import type { Attempt } from "./attempt.js";
 import type { StepPolicy } from "./step-config.js";
 import type { StepContext } from "../authoring/step.js";
 
@@ -22,6 +23,12 @@ export class Step {
 
   settled: Settlement | null = null;
   isCalled = false;
+  /** Whose body called it last. */
+  caller: Attempt | null = null;
+  /** The step that it is nested in, if its key needs that. */
+  outer: Step | null = null;
+  /** Called before, by an attempt that is over. */
+  isShared = false;
   isDelivered = false;
   /** Recorded, and not called any more by changed code. */
   isGone = false;
@@ -53,7 +60,7 @@ export class Step {
   needsStartRow = false;
   hasStartRow = false;
 
-  #settle: { resolve(value: unknown): void; reject(error: unknown): void } | null = null;
+  #waiting: { resolve(value: unknown): void; reject(error: unknown): void }[] = [];
 
   constructor(identity: Identity) {
     this.ord = identity.ord;
@@ -79,9 +86,16 @@ export class Step {
     return step;
   }
 
-  called(delivered: number): void {
+  called(delivered: number, caller: Attempt | null): void {
     this.isCalled = true;
+    this.caller = caller;
     this.barrier = delivered;
+  }
+
+  /** By the next attempt of the step that it is nested in. */
+  calledAgain(caller: Attempt): void {
+    this.caller = caller;
+    this.isShared = true;
   }
 
   /** A wait that cannot be: it ends at once. What is far from now is not far for ever, so its end is recorded. */
@@ -93,7 +107,7 @@ export class Step {
   /** The promise that the code gets. A failing step that nobody awaits must not end the process. */
   promise(): Promise<unknown> {
     const promise = new Promise<unknown>((resolve, reject) => {
-      this.#settle = { resolve, reject };
+      this.#waiting.push({ resolve, reject });
     });
     promise.catch(() => {});
     return promise;
@@ -102,12 +116,14 @@ export class Step {
   deliver(decode: (settlement: Settlement) => { value: unknown } | { error: unknown }): void {
     this.isDelivered = true;
     this.body = null;
-    const settle = this.#settle;
-    this.#settle = null;
-    if (settle === null || this.settled === null) return;
-    const outcome = decode(this.settled);
-    if ("value" in outcome) settle.resolve(outcome.value);
-    else settle.reject(outcome.error);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    if (this.settled === null) return;
+    for (const { resolve, reject } of waiting) {
+      const outcome = decode(this.settled);
+      if ("value" in outcome) resolve(outcome.value);
+      else reject(outcome.error);
+    }
   }
 }
 

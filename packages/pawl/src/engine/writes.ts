@@ -47,14 +47,21 @@ export class Writes {
 
   add(step: Step): void {
     this.#starting.delete(step);
+    this.#mark(step);
+  }
+
+  /** With the one that it is nested in, if that has no row yet: where there is an inner one, the outer one is known. */
+  #mark(step: Step): void {
     this.#dirty.add(step);
+    const { outer } = step;
+    if (outer !== null && outer.recordedAs === null) this.#mark(outer);
   }
 
   /** Asked for at every pass until the row is there: once more while it is on its way would outlive the attempt. */
   start(step: Step): void {
     if (this.#frozen?.starting.includes(step) === true) return;
     this.#starting.add(step);
-    this.#dirty.add(step);
+    this.#mark(step);
   }
 
   attempt(write: AttemptWrite): void {

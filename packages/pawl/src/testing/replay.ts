@@ -3,7 +3,7 @@ import type { RepeatedStepNames } from "../authoring/options.js";
 import type { ClassEntry, WorkflowClass } from "../authoring/registry.js";
 import type { WorkflowDefinition } from "../authoring/define-workflow.js";
 import type { WorkflowStep, WorkflowStepConfig } from "../authoring/step.js";
-import { NESTED } from "../engine/journal.js";
+import { isNested } from "../engine/journal.js";
 import { defaultTiming, type EngineContext, type RunHost } from "../engine/context.js";
 import { Run } from "../engine/run.js";
 import type { StepType } from "../engine/step.js";
@@ -140,7 +140,7 @@ class Replay implements RunHost {
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
     // What a body called is met only where the body runs.
     this.#recorded = history.steps
-      .filter(({ calledAfter }) => calledAfter !== NESTED)
+      .filter((step) => !isNested(step))
       .map(({ name, count, type }, n) => ({ name, count, type, position: n + 1 }));
     this.#recordedByKey = new Map(this.#recorded.map((step) => [keyOf(step), step]));
     this.result = new Promise((resolve, reject) => {

@@ -8,6 +8,7 @@ import { children } from "./children.js";
 import { control } from "./control.js";
 import { divergence } from "./divergence.js";
 import { hooks } from "./hooks.js";
+import { nested } from "./nested.js";
 import { poison } from "./poison.js";
 import { races } from "./races.js";
 import { recovery } from "./recovery.js";
@@ -29,6 +30,7 @@ const topics = {
   waits,
   beside,
   races,
+  nested,
   control,
   recovery,
   answers,

@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { evicting, Gate, memories, stage } from "./stage.js";
+
+const hour = "1 hour";
+const thrice = { retries: { limit: 2, delay: "1 second", backoff: "constant" } } as const;
+
+export function nested(on: StoreFixture): void {
+  describe.each(memories)("steps within the bodies of steps, %s", (_memory, runner) => {
+    test("counted names are counted within each of them", async () => {
+      const charged: string[] = [];
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const out: string[] = [];
+          for (const who of ["ann", "bob", "cat"]) {
+            const order = step.do("order", () =>
+              step.do("charge", () => {
+                charged.push(who);
+                return `charged ${who}`;
+              }),
+            );
+            out.push(await order);
+            await step.sleep("pause", hour);
+          }
+          out.push(await step.do("charge", () => "at the top"));
+          await step.sleep("pause", hour);
+          return out;
+        },
+        { repeatedStepNames: "counted", runner },
+      );
+      expect(await s.run()).toEqual({
+        status: "complete",
+        output: ["charged ann", "charged bob", "charged cat", "at the top"],
+      });
+      expect(charged).toEqual(["ann", "bob", "cat"]);
+    });
+
+    test.each(["cached", "counted", "error"] as const)(
+      "with %s names, an inner step that ended does not run again when the outer one is tried again",
+      async (repeatedStepNames) => {
+        const ran: string[] = [];
+        const s = await stage(
+          on,
+          (_event, step) =>
+            step.do("outer", thrice, async ({ attempt }) => {
+              const values = [
+                await step.do("first", () => ran.push(`first in ${attempt}`)),
+                await step.do("second", () => ran.push(`second in ${attempt}`)),
+              ];
+              if (attempt < 3) throw new Error("no");
+              return values;
+            }),
+          { repeatedStepNames, runner },
+        );
+        expect(await s.run()).toEqual({ status: "complete", output: [1, 2] });
+        expect(ran).toEqual(["first in 1", "second in 1"]);
+      },
+    );
+  });
+
+  describe("steps within the bodies of steps", () => {
+    test.each(["cached", "counted", "error"] as const)(
+      "with %s names, they are found again by the next owner",
+      async (repeatedStepNames) => {
+        const ran: string[] = [];
+        let isDeadly = true;
+        const s = await stage(
+          on,
+          async (_event, step) => {
+            await step.do("before", () => 1);
+            return step.do("outer", thrice, async () => {
+              const value = await step.do("inner", () => {
+                ran.push("inner");
+                return "kept";
+              });
+              // Its body begins when the other's result is written.
+              await step.do("deadly", async () => {
+                if (!isDeadly) return;
+                isDeadly = false;
+                void s.h.crashRunner(s.lastRunner());
+                await new Promise(() => {});
+              });
+              return value;
+            });
+          },
+          { repeatedStepNames, runner: evicting },
+        );
+        const i = await s.create();
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(hour);
+        expect(await s.toEnd(i)).toEqual({ status: "complete", output: "kept" });
+        expect(ran).toEqual(["inner"]);
+      },
+    );
+
+    test("an attempt joins the inner step that the last one, timed out, had begun", async () => {
+      let charges = 0;
+      const [charging, done] = [new Gate(), new Gate()];
+      const s = await stage(on, (_event, step) =>
+        step.do("order", { ...thrice, timeout: "1 minute" }, () =>
+          step.do("charge", async () => {
+            charges += 1;
+            charging.open();
+            await done.passed;
+            return "ok";
+          }),
+        ),
+      );
+      const i = await s.create();
+      const turn = s.turn();
+      await charging.passed;
+      await s.clock.advance("2 minutes");
+      done.open();
+      await turn;
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "ok" });
+      expect(charges).toBe(1);
+    });
+  });
+}
