@@ -15,6 +15,9 @@ import type { Body, Settlement, Step, StepType } from "./step.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
 
+/** Half a second at most. */
+const MAX_REPEATS = 20_000;
+
 /**
  * One run in the memory of one process: its code, what that waits for, and what is not yet written.
  *
@@ -40,6 +43,7 @@ export class Run {
   readonly #waits: Waits;
   readonly #bodies: Bodies;
   #doSteps = 0;
+  /** Since a step has ended. */
   #repeats = 0;
 
   readonly #writes: Writes;
@@ -304,12 +308,11 @@ export class Run {
   /** Answers that need no step come at once: a loop of them would keep its process from anything else for ever. */
   #countRepeat(): boolean {
     this.#repeats += 1;
-    const { maxStepsPerRun } = this.#context.limits;
-    if (this.#repeats <= maxStepsPerRun) return true;
+    if (this.#repeats <= MAX_REPEATS) return true;
     this.#end(
       failure(
         new MaxStepsExceededError(
-          `the run called steps again that had ended, or wrongly, more than ${maxStepsPerRun} times: ` +
+          `the run called steps again that had ended, or wrongly, ${MAX_REPEATS} times in a row: ` +
             `step names must differ in every round of a loop`,
         ),
       ),
@@ -366,6 +369,7 @@ export class Run {
     this.#stall = null;
     this.#unstick();
     this.#isInStride = true;
+    this.#repeats = 0;
     step.deliver((settlement) => decoded(step, settlement, this.#context.codec));
     this.#schedulePass();
   }

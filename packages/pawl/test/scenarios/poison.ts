@@ -50,11 +50,10 @@ export function poison(on: StoreFixture): void {
         },
       ],
     ])("a loop that %s ends, and holds nobody up", async (_what, endless) => {
-      const s = await stage(
-        on,
-        { ENDLESS: endless, HEALTHY: (_event, step) => step.do("a", () => "fine") },
-        { limits: { maxStepsPerRun: 100 } },
-      );
+      const s = await stage(on, {
+        ENDLESS: endless,
+        HEALTHY: (_event, step) => step.do("a", () => "fine"),
+      });
       const bad = await s.start();
       const good = await s.workflows["HEALTHY"]!.create({});
       expect(await s.toEnd(bad)).toMatchObject({
