@@ -19,6 +19,7 @@ export class Engine {
   #readying: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
   #looksAgain = false;
+  #isServing = false;
 
   constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>) {
     const names = Object.values(options.workflows).map(({ name }) => name);
@@ -43,11 +44,18 @@ export class Engine {
     // Runners in storage are earlier activations of this object: their runs are taken over by the first look.
     this.#store.buryRunners();
     await this.#alarm.start();
+    this.#serve();
+    await this.#look();
+  }
+
+  /** Once, also where what comes after it is tried again. */
+  #serve(): void {
+    if (this.#isServing) return;
     this.pawl.runner.serve((inMs) => {
       // What is due later has set the alarm with its row.
       if (inMs === 0) void this.#look().catch(() => {});
     });
-    await this.#look();
+    this.#isServing = true;
   }
 
   /** The alarm has come. Never rejects: an alarm that fails too often is dropped. */

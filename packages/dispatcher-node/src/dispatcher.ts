@@ -1,5 +1,6 @@
 import { setImmediate as macrotask } from "node:timers/promises";
 import type { Runner } from "pawl";
+import { MAX_TIMER_MS } from "./timeout.js";
 
 export type PollBounds = { readonly minMs: number; readonly maxMs: number };
 
@@ -9,8 +10,6 @@ const WHEN_IDLE = 1.2;
 const FRUITLESS_MS = 5;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
-/** Longer timers fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Decides when a runner looks for work: on a hint, when something falls due, and now and then. Times are those of
@@ -63,6 +62,8 @@ export class Dispatcher {
       this.#failures = 0;
       return restMs;
     } catch (error) {
+      // It was asked while the store closed.
+      if (this.#isStopped) return 0;
       const mostMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** this.#failures);
       this.#failures += 1;
       const retryInMs = Math.round(mostMs * (0.5 + Math.random() / 2));

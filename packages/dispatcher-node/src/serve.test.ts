@@ -4,6 +4,7 @@ import { Agent, request as httpRequest } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createWorkflows, defineWorkflow } from "pawl";
 import { sqliteStore } from "pawl/sqlite";
+import { drainOnSignals } from "./drain-on-signals.js";
 import { openSqlite } from "./open-sqlite.js";
 import { serve, type Served } from "./serve.js";
 
@@ -228,6 +229,18 @@ describe("serve", () => {
     await arrived.passed;
     await within(3_000, server.close({ timeoutMs: 20 }));
     await expect(answer).rejects.toThrow("fetch failed");
+  });
+
+  test("close refuses a time that makes no sense, and does not close", async () => {
+    const server = await serving(() => new Response("ok"));
+    for (const timeoutMs of [Infinity, Number.NaN, -1, 2 ** 31]) {
+      await expect(server.close({ timeoutMs })).rejects.toThrow(
+        "close: timeoutMs must be a whole number from 0 to 2147483647",
+      );
+    }
+    expect(await (await fetch(server.url)).text()).toBe("ok");
+    const drain = () => drainOnSignals([server], { timeoutMs: Infinity });
+    expect(drain).toThrow("drainOnSignals: timeoutMs must be a whole number from 0 to 2147483647");
   });
 
   test("close ends event streams, properly and at once", async () => {

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { checkOptions, ValidationError, type Known, type Logger } from "pawl";
 import { endable, Ending } from "./endable.js";
+import { checkTimeout } from "./timeout.js";
 
 export type ServeOptions = {
   /** 0 takes any free port; `url` tells which. */
@@ -60,7 +61,10 @@ export async function serve(served: Served, options: ServeOptions): Promise<Runn
   let closing: Promise<void> | null = null;
   return {
     url: urlOf(server.address() as AddressInfo),
-    close: ({ timeoutMs = CLOSE_MS } = {}) => (closing ??= close(server, ending, timeoutMs)),
+    close: async ({ timeoutMs = CLOSE_MS } = {}) => {
+      checkTimeout("close", timeoutMs);
+      await (closing ??= close(server, ending, timeoutMs));
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import {
   createWorkflows,
+  StoreClosedError,
   WorkflowError,
   type Logger,
   type Store,
@@ -300,6 +301,46 @@ describe("startRunner", () => {
     pawl.wake();
     await pause(60);
     expect(calls).toEqual([]);
+  });
+
+  test("closed, it asks nothing any more, and no other starts", async () => {
+    const { pawl, runner, start, calls, events } = await running(wait, {
+      poll: { minMs: 1, maxMs: 5 },
+    });
+    await pawl.close();
+    calls.length = 0;
+    await pause(60);
+    expect([calls, events]).toEqual([[], []]);
+    expect(start).toThrow(StoreClosedError);
+    await runner.stop();
+    expect(events).toEqual([]);
+  });
+
+  test("a second one is refused until the first has stopped", async () => {
+    const gate = new Gate();
+    const code: Code = (_event, step) => step.do("a", () => gate.enter());
+    const { main, runner, start } = await running(code, { poll: never });
+    const refused = "these workflows have a runner already";
+    expect(start).toThrow(refused);
+    const held = await main.create();
+    await until(() => gate.entries === 1);
+    const stopped = runner.stop();
+    expect(start).toThrow(refused);
+    gate.open();
+    await stopped;
+    const again = start();
+    await held.result({ timeout });
+    await again.stop();
+  });
+
+  test("a stop whose timeout makes no sense is refused, and does not stop", async () => {
+    const { main, runner } = await running(async () => "ok", { poll: never });
+    for (const timeoutMs of [Infinity, Number.NaN, -1, 2 ** 31, "10" as never]) {
+      await expect(runner.stop({ timeoutMs })).rejects.toThrow(
+        "stop: timeoutMs must be a whole number from 0 to 2147483647",
+      );
+    }
+    expect(await (await main.create()).result({ timeout })).toBe("ok");
   });
 
   test("retryAfter as a date is a moment of the database's clock", async () => {

@@ -1,5 +1,6 @@
 import { checkOptions, ValidationError, type Known, type Runner } from "pawl";
 import { Dispatcher, type PollBounds } from "./dispatcher.js";
+import { checkTimeout } from "./timeout.js";
 
 export type StartRunnerOptions = {
   /** Runs that are worked on at a time; default 100. A parked run takes no place. */
@@ -65,11 +66,19 @@ export function startRunner(
     "poll must have 1 <= minMs <= maxMs",
   );
   const dispatcher = new Dispatcher(runner, poll);
-  runner.serve((inMs) => dispatcher.wake(inMs), { concurrency, leaseMs, listen });
+  runner.serve((inMs) => dispatcher.wake(inMs), {
+    concurrency,
+    leaseMs,
+    listen,
+    stopped: () => dispatcher.stop(),
+  });
   const over = dispatcher.run();
   let stopping: Promise<void> | null = null;
   return {
-    stop: ({ timeoutMs = DRAIN_MS } = {}) => (stopping ??= stop(timeoutMs)),
+    stop: async ({ timeoutMs = DRAIN_MS } = {}) => {
+      checkTimeout("stop", timeoutMs);
+      await (stopping ??= stop(timeoutMs));
+    },
   };
 
   async function stop(timeoutMs: number): Promise<void> {

@@ -130,6 +130,8 @@ describe("wakeOverHttp", () => {
     [{ url: "http://127.0.0.1/", token: "" }, "token must be"],
     [{ url: "http://127.0.0.1/", token: "hunter2\r\nx: y" }, "token must be"],
     [{ url: "http://127.0.0.1/", token, timeoutMs: 0 }, "timeoutMs must be"],
+    [{ url: "http://127.0.0.1/", token, timeoutMs: Infinity }, "from 1 to 2147483647"],
+    [{ url: "http://127.0.0.1/", token, timeoutMs: 2 ** 31 }, "from 1 to 2147483647"],
   ])("refuses %j", (options, message) => {
     expect(() => wakeOverHttp(options)).toThrow(message);
     expect(() => wakeOverHttp(options)).not.toThrow("hunter2");

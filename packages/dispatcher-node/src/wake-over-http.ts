@@ -1,4 +1,5 @@
 import { ValidationError, type HookDelivery, type WorkflowEnqueued } from "pawl";
+import { checkTimeout } from "./timeout.js";
 
 export type WakeOverHttpOptions = {
   /** The whole address of a tick endpoint, such as `https://example.org/api/_runner/tick`. */
@@ -21,9 +22,7 @@ export function wakeOverHttp(
   const { timeoutMs = TIMEOUT_MS } = options;
   const url = validUrl(options.url);
   const authorization = `Bearer ${validToken(options.token)}`;
-  if (!(timeoutMs > 0)) {
-    throw new ValidationError("wakeOverHttp: timeoutMs must be a number above 0");
-  }
+  checkTimeout("wakeOverHttp", timeoutMs, 1);
   return async (_happened, { signal }) => {
     const response = await fetch(url, {
       method: "POST",

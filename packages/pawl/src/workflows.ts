@@ -65,9 +65,12 @@ export function createWorkflows<const R extends Registry, Tx>(
     fetch: (request) => http.fetch(request),
     close: async () => {
       http.close();
-      await runner.stop(DRAIN_MS);
-      deliverer.close();
-      await store.close();
+      try {
+        await runner.close(DRAIN_MS);
+      } finally {
+        deliverer.close();
+        await store.close();
+      }
     },
   };
 }

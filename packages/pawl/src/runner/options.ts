@@ -22,6 +22,8 @@ export const defaultRunnerOptions: RunnerOptions = {
 export type ServeOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
   /** Whether to hear what other processes tell, where the database carries that; default true. */
   readonly listen?: boolean;
+  /** Called once when it is stopped, by whomever: there is nothing more to look for. */
+  readonly stopped?: () => void;
 };
 
 export type TickOptions = {

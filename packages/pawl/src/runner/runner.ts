@@ -4,9 +4,11 @@ import { Run } from "../engine/run.js";
 import type { Deliverer } from "../hooks/deliverer.js";
 import type { RunnerHints } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
+import { ValidationError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
+import { StoreClosedError } from "../store/errors.js";
 import type { DbTime, Ended, Target } from "../store/records.js";
 import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
@@ -62,7 +64,10 @@ export class Runner implements RunHost, RunnerHints {
   readonly #others: Others;
 
   #dispatcher: ((inMs: number) => void) | null = null;
-  #isStopping = false;
+  #tellStopped: (() => void) | null = null;
+  /** Those under way. */
+  #stops = 0;
+  #isOver = false;
   #isClosed = false;
 
   constructor(
@@ -116,11 +121,17 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Runs in this process may start right away, and `wake` is called when there will be work in so many ms. */
   serve(wake: (inMs: number) => void, options: ServeOptions = {}): void {
-    const { listen = true, ...rest } = options;
+    const { listen = true, stopped = null, ...rest } = options;
+    if (this.#isOver) throw new StoreClosedError();
+    if (this.#dispatcher !== null || this.#isStopping) {
+      throw new ValidationError(
+        "these workflows have a runner already: await its stop() before another starts",
+      );
+    }
     this.#options = { ...this.#options, ...rest };
     this.#lease.leaseMs = this.#options.leaseMs;
-    this.#isStopping = false;
     this.#dispatcher = wake;
+    this.#tellStopped = stopped;
     this.#others.listen(listen);
   }
 
@@ -141,6 +152,10 @@ export class Runner implements RunHost, RunnerHints {
   /** The runs that are leased here and now, for people who watch. */
   get runs(): Run[] {
     return [...this.#places.runs];
+  }
+
+  get #isStopping(): boolean {
+    return this.#stops > 0;
   }
 
   get isBusy(): boolean {
@@ -194,19 +209,30 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Lets running bodies end, up to `timeoutMs`, and gives everything back. It costs no attempt. */
   async stop(timeoutMs: number): Promise<void> {
-    this.#isStopping = true;
+    this.#stops += 1;
     this.#dispatcher = null;
-    const hadRuns = this.#places.used > 0;
-    for (const run of this.#places.runs) run.drain();
-    if (!(await this.#places.emptiedWithin(timeoutMs))) {
-      for (const run of this.#places.runs) run.giveBack();
-      await this.#places.emptiedWithin(GIVE_BACK_MS);
+    this.#tellStopped?.();
+    this.#tellStopped = null;
+    try {
+      const hadRuns = this.#places.used > 0;
+      for (const run of this.#places.runs) run.drain();
+      if (!(await this.#places.emptiedWithin(timeoutMs))) {
+        for (const run of this.#places.runs) run.giveBack();
+        await this.#places.emptiedWithin(GIVE_BACK_MS);
+      }
+      this.#live.clear();
+      await this.#hooks.stop(timeoutMs);
+      await this.#lease.retire();
+      if (hadRuns) await this.#others.lastWords();
+    } finally {
+      this.#stops -= 1;
     }
-    this.#live.clear();
-    await this.#hooks.stop(timeoutMs);
-    await this.#lease.retire();
-    if (hadRuns) await this.#others.lastWords();
-    this.#isStopping = false;
+  }
+
+  /** A stop after which nothing is served again. */
+  close(timeoutMs: number): Promise<void> {
+    this.#isOver = true;
+    return this.stop(timeoutMs);
   }
 
   /** As if the process had died here and now: for tests. */
