@@ -33,7 +33,7 @@ Not drawn: \`restart\` leads from every state to \`queued\`, as a new run.
 ${table(userCommands)}
 
 - *same*: accepted, and the status stays. An event is stored then, also for a paused instance.
-- *refused*: the caller gets \`INSTANCE_TERMINAL\`.
+- *refused*: the caller gets \`INSTANCE_TERMINAL\`. An event that the run has already is not refused when it is sent again.
 - \`pause\` of a running instance takes effect at its next step boundary. An instance that finishes first stays finished.
 - \`resume\` while waiting for a pause cancels the pause.
 - Pausing does not stop timers: what fell due meanwhile acts right after \`resume\`.

@@ -1,5 +1,6 @@
 import type { ManualClock } from "../../src/testing/clock.js";
 import { hookNames, type HookName } from "../../src/model/hooks.js";
+import { isTerminal } from "../../src/model/status.js";
 import type { EventRecord, Target } from "../../src/store/records.js";
 import type {
   Claimed,
@@ -272,6 +273,10 @@ export class Play {
     const to = (target % 2 === 0 ? waiting : undefined) ?? this.#target(target);
     const answer = await this.#ask("sendEvent", to, this.#event("e", event));
     this.#reached(`event → ${answer.kind}`);
+    const status = (await this.#model.get(to))?.status;
+    if (answer.kind === "duplicate" && status !== undefined && isTerminal(status)) {
+      this.#reached("event of an ended run again");
+    }
     if (answer.kind === "accepted" && answer.woken) this.#reached("event wakes");
     if (answer.kind === "accepted" && answer.owner !== null) this.#reached("event for a turn");
   }

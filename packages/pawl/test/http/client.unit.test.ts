@@ -108,6 +108,28 @@ describe("when the answer is lost", () => {
       await instance.restart();
       expect((await pawl.history("wait for it/now?", "w1")).runNumber).toBe(2);
     }));
+
+  test("an event was sent, also if its run ends before the next try", () =>
+    inScope(async (scope) => {
+      const lose = losingAnswers(1, /events$/);
+      const { client, pawl, sent } = await start(scope, (send, url) =>
+        lose(async () => {
+          const response = await send();
+          if (url.endsWith("/events")) await own.result({ timeout: "20 seconds" });
+          return response;
+        }, url),
+      );
+      const own = await pawl.workflows.WAIT.create({ id: "w1" });
+      await own.sendEvent({ type: "go", payload: 1 });
+      const instance = await client.workflows.WAIT.get("w1");
+      sent.length = 0;
+      await instance.sendEvent({ type: "go", payload: 2 });
+      expect(sent).toHaveLength(2);
+      expect(await instance.result()).toEqual([1, 2]);
+      await expect(instance.sendEvent({ type: "go", payload: 3 })).rejects.toMatchObject({
+        code: "INSTANCE_TERMINAL",
+      });
+    }));
 });
 
 test("503 is tried again, a mistake is not", () =>

@@ -116,7 +116,8 @@ export function routesWork(openStore: OpenStore): void {
         409,
         { code: "INSTANCE_TERMINAL" },
       ]);
-      expect(await post(`${orders}/o1/events`, approval)).toMatchObject([
+      expect(await post(`${orders}/o1/events`, approval)).toEqual([200, { status: done }]);
+      expect(await post(`${orders}/o1/events`, { ...approval, id: "other" })).toMatchObject([
         409,
         { code: "INSTANCE_TERMINAL" },
       ]);

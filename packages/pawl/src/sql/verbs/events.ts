@@ -32,11 +32,27 @@ function readInstanceSql(sql: Sql, more = ""): string {
     WHERE i.workflow = :workflow AND i.id = :id`;
 }
 
-function refusal(row: Row | undefined): SendEventAnswer {
-  if (row === undefined) return { kind: "notFound" };
-  // Its ticket was replaced by a restart while we waited for the old one's lock.
-  if (text(row, "status") === "live") throw new Raced();
-  return { kind: "terminal", status: statusOf(row) };
+/** An event that cannot be added was perhaps added before: sent again, it is success also after the end of its run. */
+function refuser(sql: Sql): (found: Row | undefined, event: NewEvent) => Script<SendEventAnswer> {
+  // One snapshot of both: between two looks it could move from the inbox to the events.
+  const known = sql.prepare(
+    "event.known",
+    `SELECT e.event_id FROM ${sql.table("event")} AS e
+     WHERE e.iid = :iid AND e.run_no = :run_no AND e.event_id = :event_id
+     UNION ALL SELECT n.event_id FROM ${sql.table("inbox")} AS n
+     WHERE n.iid = :iid AND n.run_no = :run_no AND n.event_id = :event_id`,
+  );
+  return function* (found, event) {
+    if (found === undefined) return { kind: "notFound" };
+    // Its ticket was replaced by a restart while we waited for the old one's lock.
+    if (text(found, "status") === "live") throw new Raced();
+    const sent = yield known.with({
+      iid: text(found, "iid"),
+      run_no: int(found, "run_no"),
+      event_id: event.eventId,
+    });
+    return sent.length > 0 ? { kind: "duplicate" } : { kind: "terminal", status: statusOf(found) };
+  };
 }
 
 export function sendEventVerb(sql: Sql): SendEvent {
@@ -45,6 +61,7 @@ export function sendEventVerb(sql: Sql): SendEvent {
 
 function inOneStatement(sql: Sql): SendEvent {
   const instance = readInstance(sql);
+  const refuse = refuser(sql);
   const send = sql.prepare(
     "event.send",
     `WITH locked AS MATERIALIZED (
@@ -91,13 +108,14 @@ function inOneStatement(sql: Sql): SendEvent {
         };
       }
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
-      return refusal(found);
+      return yield* refuse(found, event);
     },
   };
 }
 
 function inSteps(sql: Sql): SendEvent {
   const instance = readInstance(sql);
+  const refuse = refuser(sql);
   const lock = sql.prepare(
     "event.lock",
     `SELECT t.tid, t.run_no, t.owner, t.event_count, CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
@@ -132,7 +150,7 @@ function inSteps(sql: Sql): SendEvent {
       const [ticket] = yield lock.with({ iid, mask: waitMaskOf([event.type]) });
       if (ticket === undefined) {
         const [ended] = yield instance.with({ workflow: target.workflow, id: target.id });
-        return refusal(ended);
+        return yield* refuse(ended, event);
       }
       const [clock] = yield time.with({
         iid,
@@ -168,6 +186,7 @@ export type PostEvent = Verb<
 >;
 
 export function postEventVerb(sql: Sql): PostEvent {
+  const refuse = refuser(sql);
   const instance = sql.prepare(
     "event.post.instance",
     readInstanceSql(sql, `, :now AS now, ${hookedColumn(sql)}`),
@@ -182,7 +201,9 @@ export function postEventVerb(sql: Sql): PostEvent {
     transaction: true,
     *script(target, event, inboxId, hooked): Script<SendEventAnswer> {
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
-      if (found === undefined || text(found, "status") !== "live") return refusal(found);
+      if (found === undefined || text(found, "status") !== "live") {
+        return yield* refuse(found, event);
+      }
       yield post.with({
         inbox_id: inboxId,
         iid: text(found, "iid"),

@@ -19,6 +19,7 @@ import { pollCases } from "./poll.js";
 import { raceCases } from "./races.js";
 import { reopenCases } from "./reopen.js";
 import { resendCases } from "./resend.js";
+import { resentEventCases } from "./resent-events.js";
 import { runnerCases } from "./runners.js";
 import { timeCases } from "./time.js";
 import { transactionCases } from "./transactions.js";
@@ -35,7 +36,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   reopen: reopenCases,
   load: loadCases,
   commit: [...commitCases, ...outgoingCases, ...endingCases, ...fenceCases, ...batchCases],
-  resend: resendCases,
+  resend: [...resendCases, ...resentEventCases],
   poll: pollCases,
   events: eventCases,
   control: controlCases,

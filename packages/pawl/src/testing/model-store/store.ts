@@ -143,8 +143,12 @@ export class ModelStore implements Store<object> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
     const { iid, run } = instance;
-    if (isTerminal(run.status)) return { kind: "terminal", status: run.status };
     const event = { eventId, iid, runNumber: run.runNumber, kind: "event", type, payload };
+    if (isTerminal(run.status)) {
+      return hasEvent(run, eventId) || this.#isInInbox(event)
+        ? { kind: "duplicate" }
+        : { kind: "terminal", status: run.status };
+    }
     if (tx !== undefined) {
       this.#inbox.push(event);
       this.#outbox.enqueued(instance, "event", hooked);
@@ -154,6 +158,12 @@ export class ModelStore implements Store<object> {
     const woken = receive(run, event, this.#clock.now());
     if (woken) this.#outbox.enqueued(instance, "event");
     return { kind: "accepted", woken, owner: run.owner };
+  }
+
+  #isInInbox({ iid, runNumber, eventId }: Delivery): boolean {
+    return this.#inbox.some(
+      (sent) => sent.iid === iid && sent.runNumber === runNumber && sent.eventId === eventId,
+    );
   }
 
   async moveInbox(limit: number): Promise<number> {
