@@ -46,6 +46,7 @@ const comesUpWithin: Readonly<Record<string, number>> = {
   "failed deliveries": 200,
   "event wakes": 200,
   "event → duplicate": 200,
+  "event of an ended run again": 200,
   "continue → lost": 200,
   "park → leased": 200,
   "park → paused": 200,

@@ -292,7 +292,7 @@ export class Play {
       // Some are for what the same transaction creates.
       const target = step.target % 3 === 0 ? pick(created, step.target) : undefined;
       const { workflow, id } = target ?? this.#target(step.target);
-      return { op: step.op, target: { workflow, id }, event: this.#event("t", step.event) };
+      return { op: step.op, target: { workflow, id }, event: this.#event("e", step.event) };
     });
     await this.#lockstep.ask(`transaction ${JSON.stringify(steps)} ${end}`, async (store, peer) => {
       const transaction = await peer.begin();
