@@ -4,6 +4,7 @@ import type {
   ResultOptions,
   SentEvent,
 } from "../authoring/bindings.js";
+import { throwIfAborted, unlessAborted, type Signal } from "../model/abort.js";
 import { toTagged, type Json } from "../model/codec.js";
 import {
   PayloadTooLargeError,
@@ -15,7 +16,7 @@ import { checkOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
 import { historyFrom, listFrom, statusFrom } from "./answers.js";
-import { awaitResult } from "./result.js";
+import { awaitResult, type Target } from "./result.js";
 import { Transport } from "./transport.js";
 import type {
   AnyEngine,
@@ -67,7 +68,7 @@ function bindings(transport: Transport, names: Names): Readonly<Record<string, C
       get(_, key) {
         // `then` would make it look like a promise.
         if (typeof key !== "string" || key === "then") return undefined;
-        const binding = made.get(key) ?? new Binding(transport, () => names.of(key));
+        const binding = made.get(key) ?? new Binding(transport, (signal) => names.of(key, signal));
         made.set(key, binding);
         return binding;
       },
@@ -84,9 +85,10 @@ class Names {
     this.#transport = transport;
   }
 
-  async of(binding: string): Promise<string> {
+  async of(binding: string, signal: Signal | undefined): Promise<string> {
+    throwIfAborted(signal);
     this.#names ??= this.#ask();
-    const name = (await this.#names).get(binding);
+    const name = (await unlessAborted(this.#names, signal)).get(binding);
     if (name !== undefined) return name;
     throw new WorkflowError("WORKFLOW_NOT_FOUND", `there is no binding ${quote(binding)}`);
   }
@@ -102,11 +104,14 @@ class Names {
   }
 }
 
+/** Looks up the name of its workflow. */
+type NameOf = (signal: Signal | undefined) => Promise<string>;
+
 class Binding implements ClientWorkflow {
   readonly #transport: Transport;
-  readonly #name: () => Promise<string>;
+  readonly #name: NameOf;
 
-  constructor(transport: Transport, name: () => Promise<string>) {
+  constructor(transport: Transport, name: NameOf) {
     this.#transport = transport;
     this.#name = name;
   }
@@ -116,7 +121,7 @@ class Binding implements ClientWorkflow {
     { signal }: RequestOptions = {},
   ): Promise<ClientInstance> {
     const body = newInstance(options);
-    const params = { workflowName: await this.#name() };
+    const params = { workflowName: await this.#name(signal) };
     const { id } = await this.#transport.call("createInstance", { params, body, signal });
     return this.#instance(id);
   }
@@ -126,13 +131,13 @@ class Binding implements ClientWorkflow {
     { signal }: RequestOptions = {},
   ): Promise<ClientInstance[]> {
     const body = { instances: batch.map(newInstance) };
-    const params = { workflowName: await this.#name() };
+    const params = { workflowName: await this.#name(signal) };
     const created = await this.#transport.call("createBatch", { params, body, signal });
     return created.instances.map(({ id }) => this.#instance(id));
   }
 
   async get(id: string, { signal }: RequestOptions = {}): Promise<ClientInstance> {
-    const params = { workflowName: await this.#name(), instanceId: id };
+    const params = { workflowName: await this.#name(signal), instanceId: id };
     await this.#transport.call("getInstance", { params, signal });
     return this.#instance(id);
   }
@@ -145,16 +150,16 @@ class Binding implements ClientWorkflow {
 class Instance implements ClientInstance {
   readonly id: string;
   readonly #transport: Transport;
-  readonly #name: () => Promise<string>;
+  readonly #name: NameOf;
 
-  constructor(transport: Transport, name: () => Promise<string>, id: string) {
+  constructor(transport: Transport, name: NameOf, id: string) {
     this.#transport = transport;
     this.#name = name;
     this.id = id;
   }
 
   async status({ signal }: RequestOptions = {}): Promise<InstanceStatus> {
-    const params = await this.#params();
+    const params = await this.#params(signal);
     const { details } = await this.#transport.call("getInstance", { params, signal });
     return statusFrom(details);
   }
@@ -184,23 +189,23 @@ class Instance implements ClientInstance {
         ? {}
         : { payload: tagged(payload, "payload", "INVALID_EVENT_PAYLOAD") }),
     };
-    const params = await this.#params();
+    const params = await this.#params(signal);
     await this.#transport.call("sendEvent", { params, body, signal });
   }
 
   async result(options: ResultOptions = {}): Promise<unknown> {
-    return awaitResult(this.#transport, await this.#params(), options);
+    return awaitResult(this.#transport, await this.#params(options.signal), options);
   }
 
-  async #params(): Promise<{ workflowName: string; instanceId: string }> {
-    return { workflowName: await this.#name(), instanceId: this.id };
+  async #params(signal: Signal | undefined): Promise<Target> {
+    return { workflowName: await this.#name(signal), instanceId: this.id };
   }
 
   async #control(
     operation: "pauseInstance" | "resumeInstance" | "terminateInstance" | "restartInstance",
     { signal }: RequestOptions = {},
   ): Promise<void> {
-    await this.#transport.call(operation, { params: await this.#params(), signal });
+    await this.#transport.call(operation, { params: await this.#params(signal), signal });
   }
 }
 

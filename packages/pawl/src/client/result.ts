@@ -1,20 +1,29 @@
 import type { ResultOptions } from "../authoring/bindings.js";
 import type { streamedStatus } from "../http/contract.js";
 import type { TypeOf } from "../http/schema.js";
-import { membersOf, newAborter, throwIfAborted, type Signal } from "../model/abort.js";
+import {
+  membersOf,
+  newAborter,
+  throwIfAborted,
+  type Signal,
+  type SignalMembers,
+} from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
-import { requestedMs, type WorkflowDuration } from "../model/duration.js";
+import { requestedMs } from "../model/duration.js";
 import { InstanceTerminatedError, ResultTimeoutError, WorkflowError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
+import type { Cancel } from "../model/seams.js";
 import { isTerminal } from "../model/status.js";
 import { serverSentEvents } from "./server-sent-events.js";
 import { isAway, type Transport } from "./transport.js";
 
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
+/** The server gives a sign of life every 15 seconds: after two that did not come, the connection is dead. */
+const SILENCE_MS = 40_000;
 
 type Status = TypeOf<typeof streamedStatus>;
-type Target = { readonly workflowName: string; readonly instanceId: string };
+export type Target = { readonly workflowName: string; readonly instanceId: string };
 
 /** Follows the event stream to the end of the current run, through as many connections as it takes. */
 export async function awaitResult(
@@ -22,12 +31,13 @@ export async function awaitResult(
   target: Target,
   { timeout, signal }: ResultOptions,
 ): Promise<unknown> {
-  const deadline = deadlineOf(transport, timeout, signal);
+  const ms = timeout === undefined ? null : requestedMs("timeout", timeout);
+  const deadline = new Deadline(transport, ms, signal);
   try {
     return outcomeOf(target, await lastStatus(transport, target, deadline.signal));
   } catch (error) {
     throwIfAborted(signal);
-    if (!deadline.isOver()) throw error;
+    if (!deadline.isOver) throw error;
     throw new ResultTimeoutError(`instance ${quote(target.instanceId)} did not end in time`);
   } finally {
     deadline.clear();
@@ -41,16 +51,18 @@ async function lastStatus(
 ): Promise<Status> {
   let cursor: string | undefined;
   for (let failures = 0; ;) {
+    const silence = new Deadline(transport, SILENCE_MS, signal);
     try {
       const response = await transport.open("streamEvents", {
         params,
-        signal,
+        signal: silence.signal,
         headers: {
           accept: "text/event-stream",
           ...(cursor === undefined ? {} : { "last-event-id": cursor }),
         },
       });
-      for await (const { event, data, id } of serverSentEvents(response)) {
+      const messages = serverSentEvents(response, silence.signal, () => silence.restart());
+      for await (const { event, data, id } of messages) {
         failures = 0;
         cursor = id;
         const status = event === "status" ? (JSON.parse(data) as Status) : null;
@@ -60,6 +72,8 @@ async function lastStatus(
       throwIfAborted(signal);
       // A connection that broke throws what the runtime likes.
       if (error instanceof WorkflowError && !isAway(error)) throw error;
+    } finally {
+      silence.clear();
     }
     const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures++);
     await transport.sleep(backoffMs * (0.5 + transport.runtime.random.next() / 2), signal);
@@ -77,32 +91,42 @@ function outcomeOf({ instanceId }: Target, { status, output, error, thrown }: St
   }
 }
 
-type Deadline = { readonly signal: Signal | undefined; isOver(): boolean; clear(): void };
+/** A signal that fires with the given one, and when the time is over, if it ever is. */
+class Deadline {
+  readonly signal: Signal;
+  readonly #aborter = newAborter();
+  readonly #given: SignalMembers | null;
+  readonly #onAbort = (): void => this.#aborter.abort(this.#given?.reason);
+  readonly #plan: () => Cancel;
+  #cancel: Cancel;
+  #isOver = false;
 
-/** A signal that fires with the given one, and when the time is over. */
-function deadlineOf(
-  { runtime }: Transport,
-  timeout: WorkflowDuration | undefined,
-  signal: Signal | undefined,
-): Deadline {
-  if (timeout === undefined) return { signal, isOver: () => false, clear: () => {} };
-  const ms = requestedMs("timeout", timeout);
-  const aborter = newAborter();
-  const given = signal === undefined ? null : membersOf(signal);
-  let isOver = false;
-  const onAbort = (): void => aborter.abort(given?.reason);
-  const cancel = runtime.scheduler.after(ms, () => {
-    isOver = true;
-    aborter.abort(new Error("the time is over"));
-  });
-  if (given?.aborted === true) onAbort();
-  given?.addEventListener("abort", onAbort);
-  return {
-    signal: aborter.signal,
-    isOver: () => isOver,
-    clear: () => {
-      cancel();
-      given?.removeEventListener("abort", onAbort);
-    },
-  };
+  constructor({ runtime }: Transport, ms: number | null, signal: Signal | undefined) {
+    this.signal = this.#aborter.signal;
+    this.#given = signal === undefined ? null : membersOf(signal);
+    this.#plan = () => (ms === null ? () => {} : runtime.scheduler.after(ms, () => this.#end()));
+    this.#cancel = this.#plan();
+    if (this.#given?.aborted === true) this.#onAbort();
+    this.#given?.addEventListener("abort", this.#onAbort);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#aborter.abort(new Error("the time is over"));
+  }
+
+  /** From now on, anew. */
+  restart(): void {
+    this.#cancel();
+    this.#cancel = this.#plan();
+  }
+
+  clear(): void {
+    this.#cancel();
+    this.#given?.removeEventListener("abort", this.#onAbort);
+  }
 }

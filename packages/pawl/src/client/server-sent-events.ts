@@ -1,3 +1,4 @@
+import { unlessAborted, type Signal } from "../model/abort.js";
 import { lenientUtf8, type ByteStream, type WebResponse } from "../model/web.js";
 
 export type ServerSentEvent = {
@@ -6,8 +7,15 @@ export type ServerSentEvent = {
   readonly id: string;
 };
 
-/** The messages of an event stream, as the HTML standard reads them. Ends when the stream does. */
-export async function* serverSentEvents(response: WebResponse): AsyncGenerator<ServerSentEvent> {
+/**
+ * The messages of an event stream, as the HTML standard reads them. Ends when the stream does; throws when the signal
+ * fires. Whatever arrives, a comment too, is reported.
+ */
+export async function* serverSentEvents(
+  response: WebResponse,
+  signal: Signal,
+  arrived: () => void,
+): AsyncGenerator<ServerSentEvent> {
   if (response.body === null) return;
   const reader = (response.body as ByteStream).getReader();
   const decoder = lenientUtf8();
@@ -17,7 +25,8 @@ export async function* serverSentEvents(response: WebResponse): AsyncGenerator<S
   let data: string[] = [];
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await unlessAborted(reader.read(), signal);
+      arrived();
       if (done) return; // what is not closed by an empty line is dropped
       const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? "";

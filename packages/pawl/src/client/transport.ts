@@ -11,7 +11,7 @@ import {
 import { idMaker } from "../model/ids.js";
 import { quote } from "../model/quote.js";
 import type { Runtime } from "../model/seams.js";
-import type { WebResponse } from "../model/web.js";
+import { parseUrl, type WebResponse, type WebUrl } from "../model/web.js";
 import type { ClientFetch, ClientOptions } from "./types.js";
 
 const MAX_TRIES = 5;
@@ -172,9 +172,37 @@ function codeFor(status: number): WorkflowErrorCode {
 }
 
 function baseOf({ baseUrl, basePath = BASE_PATH }: ClientOptions): string {
-  if (typeof baseUrl !== "string") {
-    throw new ValidationError(`baseUrl must be a string, got ${quote(baseUrl)}`);
+  checkBaseUrl(baseUrl);
+  if (typeof basePath !== "string" || !/^(\/[^?#\s]*)?$/.test(basePath)) {
+    throw new ValidationError(`basePath must be a path such as "/api", got ${quote(basePath)}`);
   }
   const trimmed = baseUrl.replace(/\/+$/, "");
   return /^[a-z]+:\/\/[^/]+$/i.test(trimmed) ? trimmed + basePath.replace(/\/+$/, "") : trimmed;
+}
+
+/** Refused here: each request would fail otherwise, as if the API were away. */
+function checkBaseUrl(given: unknown): void {
+  if (typeof given !== "string") {
+    throw new ValidationError(`baseUrl must be a string, got ${quote(given)}`);
+  }
+  // Its own words: a password is not to be shown.
+  const url = parsed(given);
+  if (url === null) {
+    throw new ValidationError(
+      'baseUrl must begin with http:// or https:// and a host, or be a path such as "/api" in a browser',
+    );
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ValidationError("baseUrl must not hold a password; that is what headers are for");
+  }
+  if (/[?#]/.test(given)) throw new ValidationError("baseUrl must not have a query or a hash");
+}
+
+function parsed(given: string): WebUrl | null {
+  if (!/^(https?:\/)?\/\S*$/i.test(given)) return null;
+  try {
+    return parseUrl(given.startsWith("/") ? `http://localhost${given}` : given);
+  } catch {
+    return null;
+  }
 }

@@ -34,3 +34,15 @@ export interface Aborter {
 export function newAborter(): Aborter {
   return new AbortController();
 }
+
+/** The promise's outcome, unless the signal fires first. What was begun goes on, for others. */
+export function unlessAborted<T>(promise: Promise<T>, signal: Signal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  const abort = membersOf(signal);
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = (): void => reject(abort.reason);
+    abort.addEventListener("abort", onAbort);
+    if (abort.aborted) onAbort();
+    promise.then(resolve, reject).finally(() => abort.removeEventListener("abort", onAbort));
+  });
+}

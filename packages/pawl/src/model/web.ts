@@ -55,6 +55,8 @@ type StreamUnderlying = {
 };
 
 export interface WebUrl {
+  readonly username: string;
+  readonly password: string;
   readonly pathname: string;
   readonly searchParams: { getAll(name: string): string[]; keys(): Iterable<string> };
 }

@@ -1,7 +1,9 @@
+import { setImmediate as pause } from "node:timers/promises";
 import {
   defineWorkflow,
   InstanceTerminatedError,
   ResultTimeoutError,
+  ValidationError,
   WorkflowError,
   type Policy,
 } from "pawl";
@@ -10,6 +12,9 @@ import { createClient, type ClientFetch } from "pawl/client";
 import { describe, expect, test } from "vitest";
 import { inScope, type Scope } from "../support/scope.js";
 import { until } from "../support/until.js";
+import { awaitResult } from "../../src/client/result.js";
+import { Transport } from "../../src/client/transport.js";
+import { VirtualTime } from "../../src/testing/virtual-time.js";
 import { served } from "./server.js";
 
 const workflows = {
@@ -214,6 +219,33 @@ describe("a signal", () => {
       expect(sent.filter((each) => each.startsWith("POST"))).toEqual([]);
     }));
 
+  test("ends the look for the binding, also of one who shares it", () =>
+    inScope(async (scope) => {
+      let answer = (): void => {};
+      const held = new Promise<void>((resolve) => (answer = resolve));
+      const { client, sent } = await start(scope, async (send) => {
+        await held;
+        return send();
+      });
+      const { WAIT, NOTHING } = client.workflows;
+      const other = NOTHING.create();
+      const abort = new AbortController();
+      const { signal } = abort;
+      const asked: Promise<unknown>[] = [
+        WAIT.create({}, { signal }),
+        WAIT.createBatch([], { signal }),
+        WAIT.get("x", { signal }),
+      ];
+      const refused = Promise.all(asked.map((each) => expect(each).rejects.toThrow("enough")));
+      await until(() => sent.length > 0, "sent");
+      abort.abort(new Error("enough"));
+      await refused;
+      await expect(WAIT.create({}, { signal })).rejects.toThrow("enough");
+      answer();
+      await other;
+      expect(sent).toEqual(["GET /workflows", "POST /workflows/nothing/instances"]);
+    }));
+
   test("ends a wait for the result", () =>
     inScope(async (scope) => {
       const { client, sent } = await start(scope);
@@ -280,6 +312,60 @@ describe("result", () => {
       expect(cursors).toEqual([undefined, expect.any(String), expect.any(String)]);
     }));
 
+  test("gives up a connection that is silent, and not one that gives signs of life", () =>
+    inScope(async (scope) => {
+      const { url, pawl } = await served(scope, { workflows });
+      const time = new VirtualTime();
+      const pass = async (ms: number): Promise<void> => {
+        const upTo = time.now() + ms;
+        for (let next = time.takeNext(upTo); next !== null; next = time.takeNext(upTo)) {
+          next.callback();
+          await pause();
+        }
+        time.set(upTo);
+      };
+      let streams = 0;
+      let reads = 0;
+      let comment = (): void => {};
+      const through: ClientFetch = async (to, init) => {
+        streams += 1;
+        const response = await fetch(to, init);
+        if (streams > 1) return response;
+        // As through a network that forgot the connection: it neither goes on nor ends.
+        await response.body!.cancel();
+        const body = new ReadableStream<Uint8Array>(
+          {
+            pull(controller) {
+              reads += 1;
+              comment = () => controller.enqueue(new TextEncoder().encode(":\n\n"));
+              return new Promise(() => {});
+            },
+          },
+          { highWaterMark: 0 },
+        );
+        return new Response(body, { headers: response.headers });
+      };
+      const transport = new Transport({ baseUrl: url, fetch: through }, time.runtime());
+      const { id } = await pawl.workflows.WAIT.create();
+      const target = { workflowName: "wait for it/now?", instanceId: id };
+      const result = awaitResult(transport, target, {});
+      await until(() => reads === 1, "the first read");
+      for (let n = 0; n < 10; n++) {
+        await pass(15_000);
+        comment();
+        await pause();
+      }
+      expect(streams).toBe(1);
+      const since = time.now();
+      await until(() => pass(1_000).then(() => streams === 2), "another connection");
+      expect(time.now() - since).toBeGreaterThanOrEqual(40_000);
+      expect(time.now() - since).toBeLessThan(60_000);
+      const instance = await pawl.workflows.WAIT.get(id);
+      await instance.sendEvent({ type: "go", payload: 1 });
+      await instance.sendEvent({ type: "go", payload: 2 });
+      expect(await result).toEqual([1, 2]);
+    }));
+
   test("waits for the run that a restart began", () =>
     inScope(async (scope) => {
       const { client } = await start(scope);
@@ -304,3 +390,51 @@ test("a value that cannot travel is refused before it is sent", () =>
     });
     expect(sent.filter((each) => each.startsWith("POST"))).toEqual([]);
   }));
+
+describe("createClient refuses", () => {
+  const wrongStart = "baseUrl must begin with http:// or https:// and a host, or be a path";
+  test.each([
+    ["localhost:3000", wrongStart],
+    ["ftp://x", wrongStart],
+    ["", wrongStart],
+    ["example.org/api", wrongStart],
+    ["http://", wrongStart],
+    ["http://a b/api", wrongStart],
+    ["http://x:99999", wrongStart],
+    ["http://x/api?tenant=1", "baseUrl must not have a query or a hash"],
+    ["http://x/api#top", "baseUrl must not have a query or a hash"],
+    ["/api?", "baseUrl must not have a query or a hash"],
+    ["http://me:hunter2@x/api", "baseUrl must not hold a password"],
+    [undefined, "baseUrl must be a string, got undefined"],
+  ])("the base URL %j", (baseUrl, message) => {
+    const create = () => createClient({ baseUrl: baseUrl as string });
+    expect(create).toThrow(ValidationError);
+    expect(create).toThrow(message);
+  });
+
+  test("a base path that is none", () => {
+    const create = (basePath: string) => () => createClient({ baseUrl: "http://x", basePath });
+    expect(create("api")).toThrow('basePath must be a path such as "/api", got "api"');
+    expect(create(5 as never)).toThrow("basePath must be a path");
+    expect(create("")).not.toThrow();
+  });
+
+  test("nothing that is right", async () => {
+    const right = {
+      "/api": "/api/workflows",
+      "/api/": "/api/workflows",
+      "//x/api": "//x/api/workflows",
+      "http://[::1]:3000": "http://[::1]:3000/api/workflows",
+      "HTTPS://x/a/b": "HTTPS://x/a/b/workflows",
+    };
+    for (const [baseUrl, expected] of Object.entries(right)) {
+      let asked = "";
+      const answer: ClientFetch = async (url) => {
+        asked = url;
+        return Response.json({ workflows: [] });
+      };
+      await createClient({ baseUrl, fetch: answer }).registered();
+      expect(asked).toBe(expected);
+    }
+  });
+});
