@@ -119,10 +119,10 @@ export class Step {
     const waiting = this.#waiting;
     this.#waiting = [];
     if (this.settled === null) return;
-    for (const { resolve, reject } of waiting) {
+    for (const caller of waiting) {
       const outcome = decode(this.settled);
-      if ("value" in outcome) resolve(outcome.value);
-      else reject(outcome.error);
+      if ("value" in outcome) caller.resolve(outcome.value);
+      else caller.reject(outcome.error);
     }
   }
 }
