@@ -1,11 +1,11 @@
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { until } from "../../packages/pawl/test/support/until.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -81,4 +81,37 @@ test("the demo: its commands work, it survives kill -9, and Ctrl-C ends it", asy
   }
   second.child.kill("SIGINT");
   expect(await once(second.child, "exit")).toEqual([0, null]);
+});
+
+test("a SIGTERM to `npm start` leaves nothing behind", async () => {
+  // The script itself, in a folder of its own: what it runs is found through a link.
+  const own = mkdtempSync(path.join(folder, "npm-"));
+  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
+  writeFileSync(
+    path.join(own, "package.json"),
+    JSON.stringify({ private: true, scripts: { start: scripts.start } }),
+  );
+  symlinkSync(path.join(root, "examples"), path.join(own, "examples"));
+  const npm = spawn("npm", ["start"], {
+    cwd: own,
+    env: { ...process.env, NODE_OPTIONS: "", PORT: "0" },
+    detached: true,
+  });
+  onTestFinished(() => {
+    try {
+      process.kill(-npm.pid!, "SIGKILL");
+    } catch {
+      // All of it has ended.
+    }
+  });
+  let text = "";
+  for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (part) => (text += part));
+  await until(() => text.includes("Ctrl-C") || npm.exitCode !== null, "started");
+  // Closed by the last process that has them.
+  let isClosed = false;
+  npm.once("close", () => (isClosed = true));
+  npm.kill("SIGTERM");
+  await until(() => isClosed, "all processes ended");
 });

@@ -69,6 +69,11 @@ export async function loadConfig(file: string, context: ConfigContext): Promise<
   }
 }
 
+/** It awaits something, and nothing is left that could bring it. */
+export function configNeverLoaded(): Failure {
+  return new Failure("usage", "CONFIG_FAILED", "the config never finished loading");
+}
+
 function configOf(made: unknown, file: string): PawlConfig {
   if (isPawl(made)) return { pawl: made };
   const pawl: unknown = typeof made === "object" && made !== null && Reflect.get(made, "pawl");

@@ -1,6 +1,8 @@
 import { CommanderError } from "commander";
 import { exitCode } from "./failure.js";
+import { configNeverLoaded } from "./load-config.js";
 import { program } from "./program.js";
+import { Terminal } from "./terminal/terminal.js";
 import { withoutExperimentalWarnings } from "./terminal/warnings.js";
 
 withoutExperimentalWarnings();
@@ -16,14 +18,15 @@ for (const stream of [process.stdout, process.stderr]) {
 
 // A config may await what never comes: Node has nothing left to do then, and would end without a word.
 let isOver = false;
+const isJson = process.argv.includes("--json");
 process.once("beforeExit", () => {
   if (isOver) return;
-  process.stderr.write("error the config never finished loading\n");
-  process.exit(exitCode.usage);
+  const failure = configNeverLoaded();
+  new Terminal({ json: isJson }).fail(failure);
+  process.exit(failure.exit);
 });
 
 const pawl = program();
-const isJson = process.argv.includes("--json");
 for (const each of [pawl, ...pawl.commands]) {
   each.exitOverride();
   if (isJson) each.configureOutput({ writeErr() {} });

@@ -152,3 +152,13 @@ async function slowProject(scope: Scope, ms = 1_500) {
     );
   return { project, ledger, begun };
 }
+
+test("dev ends when nobody reads any more what it says", () =>
+  inScope(async (scope) => {
+    const project = await Project.make(scope);
+    const dev = await project.dev(["--json"]);
+    const url = await dev.url();
+    dev.child.stdout!.destroy();
+    await project.run(["start", "echo", "--url", url]);
+    expect(await dev.exited()).toBe(0);
+  }));

@@ -185,6 +185,11 @@ describe("configs", () => {
       const { code: exit, stdout, stderr } = await at.run(["list"]);
       expect([exit, stdout]).toEqual([2, ""]);
       expect(stderr).toContain(message);
+      const asked = await at.run(["list", "--json"]);
+      expect([asked.code, asked.stdout]).toEqual([2, ""]);
+      const { error } = JSON.parse(asked.stderr) as { error: { code: string; message: string } };
+      expect(error.code).toMatch(/^CONFIG_/);
+      expect(error.message).toContain(message);
     }),
   );
 });

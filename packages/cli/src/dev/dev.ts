@@ -38,7 +38,7 @@ export async function dev(session: Session, options: DevOptions): Promise<number
     const worker = new Worker(given, (watch) => changes?.follow(watch));
     stopping.worker = worker;
     const changed = changes?.next() ?? new Promise<never>(() => {});
-    const happened = await Promise.race([changed, stopping.asked, worker.exited]);
+    const happened = await Promise.race([changed, stopping.asked, worker.unread, worker.exited]);
     if (happened === "stop") {
       await worker.stop();
       return exitCode.ok;

@@ -15,7 +15,9 @@ export type WorkerOptions = {
 /** What it tells: how far it has come. */
 export type WorkerMessage =
   | { readonly kind: "loaded"; readonly watch: readonly string[] | undefined }
-  | { readonly kind: "listening"; readonly port: number };
+  | { readonly kind: "listening"; readonly port: number }
+  /** Whoever read what it says has gone. */
+  | { readonly kind: "unread" };
 
 /** Longer than it needs to drain. */
 const KILL_MS = 20_000;
@@ -24,6 +26,8 @@ export class Worker {
   /** The code it ended with. */
   readonly exited: Promise<number>;
   port: number | undefined;
+  /** Nobody reads any more what it says, as in `pawl dev | head`. */
+  readonly unread: Promise<"stop">;
   readonly #child: ChildProcess;
 
   constructor(options: WorkerOptions, onLoaded: (watch: readonly string[] | undefined) => void) {
@@ -31,9 +35,12 @@ export class Worker {
     this.#child = fork(file, [JSON.stringify(options)], {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
-    this.#child.on("message", (message: WorkerMessage) => {
-      if (message.kind === "loaded") onLoaded(message.watch);
-      else this.port = message.port;
+    this.unread = new Promise((resolve) => {
+      this.#child.on("message", (message: WorkerMessage) => {
+        if (message.kind === "loaded") onLoaded(message.watch);
+        else if (message.kind === "listening") this.port = message.port;
+        else resolve("stop");
+      });
     });
     this.exited = once(this.#child, "exit").then(([code]: (number | null)[]) => code ?? 1);
   }

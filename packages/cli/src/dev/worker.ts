@@ -18,7 +18,11 @@ const DRAIN_MS = 10_000;
 // The process of `pawl dev` that runs the user's code. It ends when the one that watches says so, or is gone; a
 // Ctrl-C reaches both, and is that one's to judge.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", ({ code }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") tell({ kind: "unread" });
+  });
+}
 const stopped = new Promise<void>((resolve) => {
   process.once("disconnect", resolve);
   process.once("SIGTERM", () => resolve());
@@ -96,5 +100,5 @@ function devLogger(to: Terminal): Logger {
 }
 
 function tell(message: WorkerMessage): void {
-  process.send?.(message);
+  if (process.connected) process.send?.(message);
 }
