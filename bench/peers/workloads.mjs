@@ -31,6 +31,14 @@ import { eachOf } from "./engine.mjs";
 /** A latency stops here, however many were asked for: some engines take a second each. */
 const LATENCY_MAX_MS = 20_000;
 
+const eventFigures = {
+  p50: "to the result in the sender, p50 ms",
+  p99: "p99 ms",
+  stepP50: "to the step that follows, p50 ms",
+  stepP99: "p99 ms ",
+  samples: "samples",
+};
+
 /** @type {Record<string, Workload>} */
 export const workloads = {
   W1: {
@@ -60,24 +68,12 @@ export const workloads = {
   },
   W4: {
     title: "event to a waiting workflow, one at a time",
-    figures: {
-      p50: "to the result in the sender, p50 ms",
-      p99: "p99 ms",
-      stepP50: "to the step that follows, p50 ms",
-      stepP99: "p99 ms ",
-      samples: "samples",
-    },
+    figures: eventFigures,
     processes: [(bench) => latency(bench, 100, (id) => resume(bench, id, 0))],
   },
   W4b: {
     title: "the same, run by another process",
-    figures: {
-      p50: "to the result in the sender, p50 ms",
-      p99: "p99 ms",
-      stepP50: "to the step that follows, p50 ms",
-      stepP99: "p99 ms ",
-      samples: "samples",
-    },
+    figures: eventFigures,
     isOfPawl: true,
     hasRunnersElsewhere: true,
     processes: [

@@ -41,6 +41,15 @@ describe("retry delays", () => {
     expect(retryDelayMs(new Error("no"), 1_025, slow, world)).toBe(YEAR_MS);
   });
 
+  test("keys that a config does not have are refused by name", () => {
+    const policyOf = policyMaker(undefined, YEAR_MS);
+    const refused = (config: object): void => void policyOf("pay", config);
+    expect(() => refused({ timeOut: 5 })).toThrow('config of step "pay": there is no "timeOut"');
+    expect(() => refused({ retries: { limits: 0 } })).toThrow(
+      'retries of step "pay": there is no "limits"',
+    );
+  });
+
   test("without jitter, chance has no say", () => {
     expect(delays({ limit: 5, delay: 1_000 }, 0)).toEqual(delays({ limit: 5, delay: 1_000 }, 1));
   });

@@ -1,7 +1,7 @@
 import { WaitTimeoutError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { memories, stage, type Code } from "./stage.js";
+import { evicting, memories, stage, type Code } from "./stage.js";
 
 const waitsAMinute: Code = (_event, step) =>
   step.waitForEvent("wait", { type: "go", timeout: 60_000 }).then(() => "event");
@@ -23,6 +23,22 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "waiting" });
       await s.pass(1);
       expect(await i.status()).toEqual({ status: "complete", output: "awake" });
+    });
+
+    test("a sleepUntil too far ahead fails the same way when it is replayed later", async () => {
+      const s = await stage(
+        on,
+        async (event, step) => {
+          const day = 86_400_000;
+          const caught = await step
+            .sleepUntil("far", event.timestamp.getTime() + 400 * day)
+            .catch((error: Error) => error.name);
+          await step.sleep("nap", "60 days");
+          return caught;
+        },
+        { runner: evicting },
+      );
+      expect(await s.run()).toEqual({ status: "complete", output: "ValidationError" });
     });
 
     test("sleepUntil takes a Date or milliseconds; a past time goes on at once", async () => {
