@@ -11,7 +11,7 @@ import { eachOf, load } from "../engine.mjs";
  * @property {(queue: string) => Promise<void>} createQueue
  * @property {(queue: string, job: object) => Promise<unknown>} send
  * @property {(queue: string, options: object, work: (jobs: readonly { data: { n: number } }[]) => Promise<void>) => Promise<unknown>} work
- * @property {(queue: string) => Promise<number>} getQueueSize
+ * @property {(queue: string, options: { before: string }) => Promise<number>} getQueueSize
  */
 
 const QUEUE = "bench";
@@ -37,7 +37,8 @@ export const boss = {
     }
     return jobQueue({
       add: (n) => queue.send(QUEUE, { n }),
-      left: () => queue.getQueueSize(QUEUE),
+      // Without a state, those that run are not counted.
+      left: () => queue.getQueueSize(QUEUE, { before: "completed" }),
       close: () => queue.stop({ graceful: true }),
     });
   },
