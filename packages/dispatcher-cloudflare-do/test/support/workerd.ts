@@ -2,8 +2,11 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 
-/** A worker as one file, as wrangler would make it. */
-export async function bundled(file: string): Promise<string> {
+/** A worker as one file, as wrangler would make it; `alias` puts one module in the place of another. */
+export async function bundled(
+  file: string,
+  alias: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [file],
     bundle: true,
@@ -12,6 +15,7 @@ export async function bundled(file: string): Promise<string> {
     target: "es2022",
     conditions: ["pawl-source"],
     external: ["cloudflare:*", "node:*"],
+    alias: { ...alias },
   });
   return (outputFiles[0] as { text: string }).text;
 }
@@ -23,8 +27,7 @@ export function workerd(
   options: Partial<MiniflareOptions> = {},
 ): Miniflare {
   return new Miniflare({
-    modules: true,
-    script,
+    modules: [{ type: "ESModule", path: "worker.mjs", contents: script }],
     compatibilityDate: "2026-04-20",
     durableObjects: { OBJECTS: { className, useSQLite: true } },
     ...options,

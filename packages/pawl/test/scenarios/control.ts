@@ -1,7 +1,7 @@
 import { InstanceTerminatedError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { Gate, HeldBody, memories, stage, type Instance, type Stage } from "./stage.js";
+import { Gate, HeldBody, macrotasks, memories, stage, type Instance, type Stage } from "./stage.js";
 import { holding } from "./store-wrappers.js";
 
 const statusOf = async (instance: Instance): Promise<string> => (await instance.status()).status;
@@ -87,7 +87,7 @@ export function control(on: StoreFixture): void {
         await i[verb]();
         gate.open();
         await look.reached;
-        for (let n = 0; n < 10; n++) await new Promise(setImmediate);
+        await macrotasks(10);
         expect(started).toEqual([]);
         await look.letGo();
         await s.h.runUntilIdle();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import type { WorkflowStep } from "pawl";
-import { evicting, stage, type Code, type Stage, type StageOptions } from "./stage.js";
+import { evicting, macrotasks, stage, type Code, type Stage, type StageOptions } from "./stage.js";
 
 /** Old code parks; then a deploy replaces it: the old process is gone, and the new code goes on. */
 async function deploy(
@@ -119,7 +119,7 @@ export function divergence(on: StoreFixture): void {
       await s.h.crashRunner(s.h.runner);
       const next = await s.peer(async (_event, step) => {
         // Something that is no step takes longer than replay waits for it.
-        while (warnings(s, "step.missing").length < 2) await new Promise(setImmediate);
+        while (warnings(s, "step.missing").length < 2) await macrotasks(1);
         return race(step);
       });
       await s.clock.advance(hour);

@@ -1,7 +1,7 @@
 import { RunnerDiedError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { HeldBody, stage, type Instance, type Stage } from "./stage.js";
+import { HeldBody, macrotasks, stage, type Instance, type Stage } from "./stage.js";
 import { holding, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
@@ -311,7 +311,7 @@ export function recovery(on: StoreFixture): void {
       let starts = 0;
       const s = await stage(on, async () => {
         starts += 1;
-        await new Promise((resolve) => setImmediate(resolve));
+        await macrotasks(1);
         await s.h.crashRunner(s.lastRunner());
         await new Promise(() => {});
       });

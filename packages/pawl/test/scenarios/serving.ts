@@ -12,7 +12,7 @@ const OFTEN_MS = 20;
 
 /** As small as a dispatcher can be: looks when told to, when something is due, and now and then. */
 function dispatch({ runner }: Workflows<Registry, unknown>, pollMs: number): void {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const look = async (): Promise<void> => {
     clearTimeout(timer);

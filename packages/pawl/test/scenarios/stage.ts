@@ -15,6 +15,7 @@ import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "p
 import { onTestFinished } from "vitest";
 import type { RunnerOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
+import { webRuntime } from "../../src/runtime.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 
 // The one place where scenarios get their harness from.
@@ -200,7 +201,10 @@ function registryOf(all: Readonly<Record<string, Code>>): Registry {
 
 /** What a run does by itself, while a call of its process is held and the clock cannot be moved. */
 export async function macrotasks(count: number): Promise<void> {
-  for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
+  const { scheduler } = webRuntime;
+  for (let n = 0; n < count; n++) {
+    await new Promise<void>((resolve) => scheduler.macrotask(resolve));
+  }
 }
 
 /** Holds whoever awaits it until the test opens it. */

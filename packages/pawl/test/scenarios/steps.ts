@@ -1,7 +1,7 @@
 import { DuplicateStepError, type StepContext } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { evicting, Gate, HeldBody, memories, stage } from "./stage.js";
+import { evicting, Gate, HeldBody, macrotasks, memories, stage } from "./stage.js";
 import { taking } from "./store-wrappers.js";
 
 export function steps(on: StoreFixture): void {
@@ -122,7 +122,7 @@ export function steps(on: StoreFixture): void {
           await step.sleep("nap", 1_000);
           await Promise.resolve();
           const b = await step.do("b", () => a + 1);
-          await new Promise((resolve) => setImmediate(resolve));
+          await macrotasks(1);
           return step.do("c", () => b + 1);
         },
         { runner },
@@ -248,8 +248,8 @@ export function steps(on: StoreFixture): void {
       const [{ stack }] = failed.map(({ fields }) => fields as { stack: string }) as [
         { stack: string },
       ];
-      expect(stack).toMatch(/^Error: outer\n +at .*thrower .*steps\.ts:\d+/);
-      expect(stack).toMatch(/\ncaused by: TypeError: inner\n +at .*steps\.ts/);
+      expect(stack).toMatch(/^Error: outer\n +at .*thrower .*:\d+:\d+/);
+      expect(stack).toMatch(/\ncaused by: TypeError: inner\n +at .*thrower /);
     });
 
     test("an error that the code lets out ends the instance; one that it catches does not", async () => {

@@ -1,5 +1,6 @@
 import { WorkflowError, type Store } from "pawl";
 import type { VirtualTime } from "pawl/testing";
+import { webRuntime } from "../../src/runtime.js";
 import type { Part } from "../../src/store/store.js";
 import { Gate } from "./stage.js";
 
@@ -61,7 +62,7 @@ export function holding(verb: Verb, what: "request" | "answer") {
           if (what === "answer") await hold();
           return answer;
         } finally {
-          setImmediate(heard.open);
+          webRuntime.scheduler.macrotask(heard.open);
         }
       }),
   };

@@ -1,7 +1,7 @@
 import { StepTimeoutError, type StepContext } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { HeldBody, stage } from "./stage.js";
+import { HeldBody, macrotasks, stage } from "./stage.js";
 
 export function timeouts(on: StoreFixture): void {
   describe("attempt timeouts", () => {
@@ -89,7 +89,7 @@ export function timeouts(on: StoreFixture): void {
       const began = s.clock.now();
       for (let n = 1; n <= 3; n++) {
         const turn = s.turn();
-        while (signals.length < n) await new Promise((resolve) => setImmediate(resolve));
+        while (signals.length < n) await macrotasks(1);
         await s.clock.advance(1_000);
         await turn;
         if (n < 3) await s.clock.advance(500);

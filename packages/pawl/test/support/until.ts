@@ -1,5 +1,3 @@
-import { setTimeout as pause } from "node:timers/promises";
-
 const DEADLINE_MS = 30_000;
 
 /** Looks until there is an answer other than false, null or undefined. The deadline turns a hang into a failure. */
@@ -15,7 +13,7 @@ export async function until<T>(
       return seen as Exclude<T, false | null | undefined>;
     }
     if (performance.now() > deadline) throw new Error(`after ${DEADLINE_MS} ms: not ${what}`);
-    await pause(lookAgainMs);
+    await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
   }
 }
 

@@ -1,0 +1,16 @@
+type Env = { readonly OBJECTS: DurableObjectNamespace };
+
+/** Everything is asked of one object. */
+export const theObject = {
+  fetch: (request, { OBJECTS }) => OBJECTS.get(OBJECTS.idFromName("one")).fetch(request),
+} satisfies ExportedHandler<Env>;
+
+/** 204 if it came out well, else what was wrong. */
+export async function told(work: () => Promise<void>): Promise<Response> {
+  try {
+    await work();
+    return new Response(null, { status: 204 });
+  } catch (error) {
+    return new Response(error instanceof Error ? error.stack : String(error), { status: 500 });
+  }
+}
