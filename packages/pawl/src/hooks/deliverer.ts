@@ -20,7 +20,7 @@ const LOOK_AGAIN_MS = 5_000;
 /** How long a stop waits for the store to hear of what was cut off. */
 const GIVE_BACK_MS = 5_000;
 
-type HookStore = Pick<Store, "registerHooks" | "claimHooks" | "settleHooks">;
+type HookStore = Pick<Store, "registerHooks" | "claimHooks" | "settleHooks" | "nextDueInMs">;
 
 /**
  * Brings rows of the outbox to the hooks of this process, beside all other work: nobody waits for a hook. Looks when a
@@ -42,6 +42,8 @@ export class Deliverer {
   #settling: Promise<void> | null = null;
   /** By the second for which they are set: so there are never many. */
   readonly #alarms = new Map<number, Cancel>();
+  /** An alarm has rung, and nobody has asked since when the next delivery is due. */
+  #owesAlarm = false;
   #isStopping = false;
   #isClosed = false;
 
@@ -105,9 +107,12 @@ export class Deliverer {
       for (;;) {
         // Without room, the next delivery that ends looks on.
         const hook = this.names.find((name) => this.#mayHaveMore.has(name) && this.#roomFor(name));
-        if (hook === undefined || this.#isStopping || this.#isClosed) return;
-        this.#mayHaveMore.delete(hook);
-        await this.#take(hook, this.#roomFor(hook));
+        if (this.#isStopping || this.#isClosed) return;
+        if (hook !== undefined) {
+          this.#mayHaveMore.delete(hook);
+          await this.#take(hook, this.#roomFor(hook));
+        } else if (this.#owesAlarm) await this.#setNextAlarm();
+        else return;
       }
     } catch (error) {
       if (this.#isClosed) return;
@@ -179,6 +184,16 @@ export class Deliverer {
     this.#settling = null;
   }
 
+  /**
+   * The alarm may have rung early by the store's clock, or for a row whose claim was never answered: only the store
+   * knows when to look again.
+   */
+  async #setNextAlarm(): Promise<void> {
+    this.#owesAlarm = false;
+    const dueInMs = await this.#store.nextDueInMs([], this.names);
+    if (dueInMs !== null) this.#lookIn(dueInMs);
+  }
+
   /** Where no runner ticks, nobody else would try again. */
   #lookIn(ms: number): void {
     if (this.#isStopping || this.#isClosed) return;
@@ -187,6 +202,7 @@ export class Deliverer {
     if (this.#alarms.has(second)) return;
     const ring = (): void => {
       this.#alarms.delete(second);
+      this.#owesAlarm = true;
       void this.look();
     };
     this.#alarms.set(second, this.#runtime.scheduler.after(second * 1_000 - nowMs, ring));

@@ -112,7 +112,7 @@ export interface Store<Tx = unknown> {
   moveInbox(limit: number): Promise<number>;
   /**
    * Milliseconds, by the database, until the next ticket of these lanes is due, or the next row of these hooks; null
-   * if none is. May be too early, never too late.
+   * if none is. May be too early, never too late. An inbox that holds something is due at once, for who has lanes.
    */
   nextDueInMs(lanes: readonly Lane[], hooks?: readonly HookName[]): Promise<number | null>;
   /**

@@ -4,11 +4,13 @@ import {
   type Hooks,
   type InstanceFinished,
   type Registry,
+  type Store,
   type WorkflowEnqueued,
 } from "pawl";
+import { VirtualTime } from "pawl/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DELIVERY_LEASE_MS } from "../../src/hooks/deliverer.js";
-import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 import { until } from "../support/until.js";
 import { Gate, stage, type Code } from "./stage.js";
 import { counting } from "./store-wrappers.js";
@@ -314,6 +316,20 @@ export function hooks(on: StoreFixture): void {
       held.open();
     });
 
+    test("of a process without a runner are called again, though the store's clock is behind", async () => {
+      const clock = new VirtualTime();
+      const asked = counting();
+      const { recorder, create } = await served(on, { clock, around: asked.around });
+      recorder.act = ({ attempt }) => {
+        if (attempt === 1) throw new Error("not now");
+      };
+      await create("a");
+      await until(() => (asked.calls["claimHooks"] ?? 0) >= 4, "looked when it was not due yet");
+      expect(recorder.told.length).toBe(1);
+      clock.advance(1_000);
+      await until(() => recorder.told.length === 2, "called again");
+    });
+
     test("are waited for by a stop, and by a tick for a while", async () => {
       const { pawl, recorder, create } = await served(on);
       const held = new Gate();
@@ -339,7 +355,7 @@ export function hooks(on: StoreFixture): void {
       await until(() => first.recorder.words.length === 1, "called");
       await first.pawl.runner.stop(10);
       expect(first.recorder.signals[0]?.aborted).toBe(true);
-      const next = await served(on, first.database);
+      const next = await served(on, { database: first.database });
       await until(async () => {
         await next.pawl.tick();
         return next.recorder.words.includes("create a 1");
@@ -350,12 +366,21 @@ export function hooks(on: StoreFixture): void {
   });
 }
 
-/** A process as users have it, on the database's own clock, without a dispatcher. */
-async function served(on: StoreFixture, given?: Awaited<ReturnType<StoreFixture["open"]>>) {
-  const database = given ?? (await on.open());
+type Served = {
+  /** One that is there already. */
+  readonly database?: TestDatabase;
+  /** Stands in for the database's; the process keeps its own. */
+  readonly clock?: VirtualTime;
+  readonly around?: (store: Store) => Store;
+};
+
+/** A process as users have it, without a dispatcher. */
+async function served(on: StoreFixture, { database: given, clock, around }: Served = {}) {
+  const database = given ?? (await on.open(clock === undefined ? {} : { clock }));
   const recorder = new Recorder();
   const workflows = { MAIN: { name: "main", run: ends } } as unknown as Registry;
-  const pawl = createWorkflows({ workflows, store: database.store, hooks: recorder.hooks });
+  const store = around === undefined ? database.store : around(database.store);
+  const pawl = createWorkflows({ workflows, store, hooks: recorder.hooks });
   onTestFinished(async () => {
     await pawl.runner.stop(0);
     if (given === undefined) await database.destroy();

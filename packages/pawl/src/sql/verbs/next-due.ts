@@ -6,15 +6,15 @@ import { inboxHoldsVerb } from "./events.js";
 
 export type NextDue = Verb<[lanes: readonly Lane[], from: LowWater], number | null>;
 
-/** Work that needs no waiting (an inbox to move, a dead runner's tickets) answers 0. */
+/** Work that needs no waiting (an inbox to move, a dead runner's tickets) answers 0; without lanes there is none. */
 export function nextDueVerb(sql: Sql): NextDue {
   const inboxHolds = inboxHoldsVerb(sql);
   const reading = sql.dialect.name === "mysql" ? byConstants(sql) : byRows(sql);
   return {
     transaction: false,
     *script(lanes, from): Script<number | null> {
-      if (yield* inboxHolds.script()) return 0;
       if (lanes.length === 0) return null;
+      if (yield* inboxHolds.script()) return 0;
       const rows = yield reading(lanes, { low_resuming: from.resuming, low_fresh: from.fresh });
       const waits = rows.flatMap((row) => {
         if (int(row, "orphaned") === 1) return [0];

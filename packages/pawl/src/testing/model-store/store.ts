@@ -422,7 +422,7 @@ export class ModelStore implements Store<object> {
     lanes: readonly Lane[],
     hooks: readonly HookName[] = [],
   ): Promise<number | null> {
-    if (this.#inbox.length > 0) return 0;
+    if (lanes.length > 0 && this.#inbox.length > 0) return 0;
     const within = this.#live().filter((instance) => isIn(lanes, instance));
     if (within.some((instance) => this.#isOrphan(instance))) return 0;
     const dues = within.flatMap(({ run }) => (run.dueAt === null ? [] : [run.dueAt]));
