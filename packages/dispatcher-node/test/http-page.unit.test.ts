@@ -1,6 +1,7 @@
 // The examples of docs/http-api.md: each region is quoted there word for word, which the last test checks.
 import { openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
 import { Hono } from "hono";
+import { cors } from "hono/cors";
 import { createWorkflows, defineWorkflow, WorkflowError } from "pawl";
 import { bearerToken } from "pawl/auth";
 import { createClient } from "pawl/client";
@@ -125,6 +126,30 @@ test("policies", async () => {
   function secretOf(name: string): string {
     return name.replaceAll(/\W/g, "");
   }
+});
+
+test("pages of another origin", async () => {
+  const pawl = createWorkflows({ workflows, store: openStore() });
+  await pawl.migrate();
+  const port = 0;
+  // #region origins
+  const app = new Hono();
+  app.use("/api/*", cors({ origin: "https://app.example.org" }));
+  app.all("/api/*", (c) => pawl.fetch(c.req.raw));
+  const server = await serve(app, { port });
+  // #endregion
+  const allowed = async (origin: string) => {
+    const asked = { origin, "access-control-request-method": "POST" };
+    const answer = await fetch(`${server.url}/api/workflows`, {
+      method: "OPTIONS",
+      headers: asked,
+    });
+    return answer.headers.get("access-control-allow-origin");
+  };
+  expect(await allowed("https://app.example.org")).toBe("https://app.example.org");
+  expect(await allowed("https://other.example.org")).not.toBe("https://other.example.org");
+  await server.close();
+  await pawl.close();
 });
 
 test("mounted in an application", async () => {

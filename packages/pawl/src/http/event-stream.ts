@@ -10,6 +10,15 @@ import { newByteStream, newResponse, utf8, type WebResponse } from "../model/web
 const HEARTBEAT_MS = 15_000;
 /** How long a browser waits before it comes back. */
 const RECONNECT_MS = 1_000;
+const opening = `retry: ${RECONNECT_MS}\n\n`;
+
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  ...securityHeaders,
+  "cache-control": "no-store, no-transform",
+  // nginx would hold messages back otherwise.
+  "x-accel-buffering": "no",
+} as const;
 
 /** A watch as server-sent events, until it ends or the client has gone. */
 export function eventStream(
@@ -28,7 +37,7 @@ export function eventStream(
   const leave = (): void => watch.end();
   abort?.addEventListener("abort", leave);
   if (abort?.aborted === true) leave();
-  let pending = `retry: ${RECONNECT_MS}\n\n${textOf(first)}`;
+  let pending = opening + textOf(first);
 
   const body = newByteStream({
     async pull(controller) {
@@ -49,13 +58,15 @@ export function eventStream(
       leave();
     },
   });
-  return newResponse(body, 200, {
-    "content-type": "text/event-stream; charset=utf-8",
-    ...securityHeaders,
-    "cache-control": "no-store, no-transform",
-    // nginx would hold messages back otherwise.
-    "x-accel-buffering": "no",
-  });
+  return newResponse(body, 200, streamHeaders);
+}
+
+/**
+ * For an `EventSource` while there is nothing to tell: it comes again after a stream that ended, with the cursor it
+ * has, but never after a 503.
+ */
+export function comeAgain(): WebResponse {
+  return newResponse(opening, 200, streamHeaders);
 }
 
 /** False if it was time for a sign of life first. */

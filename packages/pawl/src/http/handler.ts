@@ -1,6 +1,6 @@
 import type { HttpOptions } from "../authoring/policies.js";
 import type { InstancesContext } from "../instances/ports.js";
-import { ValidationError, WorkflowError } from "../model/errors.js";
+import { ValidationError, WorkflowError, workflowErrorStatus } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
@@ -9,7 +9,8 @@ import { emptyAnswer, errorAnswer, jsonAnswer } from "./answers.js";
 import { checkedAuthorize, denial } from "./authorize.js";
 import { parseBody, readBody } from "./body.js";
 import { contractWithin } from "./contract.js";
-import { checkKeys, checkQuery, idempotencyKey, refuseForms } from "./input.js";
+import { comeAgain } from "./event-stream.js";
+import { acceptsEvents, checkKeys, checkQuery, idempotencyKey, refuseForms } from "./input.js";
 import { openApiOf } from "./openapi.js";
 import { operationsOf, type Call } from "./operations.js";
 import { Router, type Match, type Place } from "./router.js";
@@ -33,6 +34,7 @@ export type HttpContext<Tx> = {
 };
 
 export const BASE_PATH = "/api";
+const AWAY = workflowErrorStatus.STORE_UNAVAILABLE;
 
 /** The HTTP API: one function from request to response. It never throws. */
 export function httpHandler<Tx>(
@@ -60,7 +62,9 @@ export function httpHandler<Tx>(
     try {
       return await pass(request, url, place);
     } catch (error) {
-      return errorAnswer(error, place?.path ?? null, logger);
+      const failure = errorAnswer(error, place?.path ?? null, logger);
+      const isStream = place?.match?.route.stream === true && acceptsEvents(request);
+      return isStream && failure.status === AWAY ? comeAgain() : failure;
     }
   }
 

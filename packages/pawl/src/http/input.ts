@@ -78,3 +78,8 @@ export function refuseForms({ method, headers }: WebRequest): void {
   if (/^application\/json\s*(;|$)/i.test(headers.get("content-type") ?? "")) return;
   throw invalidRequest("from a browser, content-type must be application/json");
 }
+
+/** As an `EventSource` says, and other readers of events that come again by themselves. */
+export function acceptsEvents({ headers }: WebRequest): boolean {
+  return (headers.get("accept") ?? "").includes("text/event-stream");
+}

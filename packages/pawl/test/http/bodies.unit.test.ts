@@ -315,7 +315,7 @@ test("one look serves all who watch, and none is left when they have gone", () =
     gone.abort();
   }));
 
-test("a stream that is asked for while or after the engine closes: 503, to come again", () =>
+test("a stream that is asked for while or after the engine closes: to come again", () =>
   inScope(async (scope) => {
     const store = memoryStore(scope);
     let reading = (): void => {};
@@ -341,19 +341,22 @@ test("a stream that is asked for while or after the engine closes: 503, to come 
     const reader = body!.getReader();
     const [, cursor] = /^id: (.*)$/m.exec(new TextDecoder().decode((await reader.read()).value))!;
     await reader.cancel();
-    const ask = async () => {
-      const response = await fetch(stream, { headers: { "last-event-id": cursor! } });
+    const ask = async (accept = "*/*") => {
+      const response = await fetch(stream, { headers: { accept, "last-event-id": cursor! } });
       return [response.status, response.headers.get("retry-after"), await response.text()];
     };
     const away = [503, "1", expect.stringContaining("STORE_UNAVAILABLE")];
+    // An EventSource gives up after a 503.
+    const comeAgain = [200, null, "retry: 1000\n\n"];
 
     isHolding = true;
     const isReading = new Promise<void>((resolve) => (reading = resolve));
-    const during = ask();
+    const during = Promise.all([ask(), ask("text/event-stream")]);
     await isReading;
     const closing = pawl.close();
     goOn();
-    expect(await during).toEqual(away);
+    expect(await during).toEqual([away, comeAgain]);
     await closing;
     expect(await ask()).toEqual(away);
+    expect(await ask("text/event-stream")).toEqual(comeAgain);
   }));
