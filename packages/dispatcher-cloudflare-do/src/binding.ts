@@ -23,7 +23,14 @@ import {
   type NewInstance,
   type Pending,
 } from "./calls.js";
-import { objectIn, type WorkflowsNamespace } from "./namespace.js";
+import { layoutOf, type Layout } from "./layout.js";
+import {
+  anyOf,
+  objectIn,
+  type SpreadOptions,
+  type WorkflowsNamespace,
+  type WorkflowsObject,
+} from "./namespace.js";
 
 /** How long one call waits for an end: longer would keep the object in memory for it. */
 const LONGEST_WAIT_MS = 20_000;
@@ -31,8 +38,15 @@ const RETRY_MS = 500;
 /** Calls of `result` in a row that may fail: an object that moves is away for moments. */
 const MAX_FAILURES = 10;
 
-/** The bindings of the engine in the object, from outside: the same shape, without transactions. */
-export function workflowsBinding<R extends Registry>(namespace: WorkflowsNamespace): Bindings<R> {
+/**
+ * The bindings of the engine, from outside: the same shape, without transactions. With the options of the class if it has
+ * shards: each call then goes to the object that has the instance. Without, the first object passes it on.
+ */
+export function workflowsBinding<R extends Registry>(
+  namespace: WorkflowsNamespace,
+  options?: SpreadOptions<R>,
+): Bindings<R> {
+  const objects = new Objects(namespace, options);
   const made = new Map<string, Workflow>();
   const bindings = new Proxy(
     {},
@@ -40,7 +54,7 @@ export function workflowsBinding<R extends Registry>(namespace: WorkflowsNamespa
       get(_, key) {
         // `then` would make it look like a promise.
         if (typeof key !== "string" || key === "then") return undefined;
-        const binding = made.get(key) ?? new Binding(namespace, key);
+        const binding = made.get(key) ?? new Binding(objects, key);
         made.set(key, binding);
         return binding;
       },
@@ -49,12 +63,40 @@ export function workflowsBinding<R extends Registry>(namespace: WorkflowsNamespa
   return bindings as Bindings<R>;
 }
 
-class Binding implements Workflow {
+/** Which object to ask. Any of them answers; the one that has the instance needs to ask no other. */
+class Objects {
   readonly #namespace: WorkflowsNamespace;
+  readonly #layout: Layout;
+  readonly #workflows: Registry;
+
+  constructor(namespace: WorkflowsNamespace, options: SpreadOptions | undefined) {
+    this.#namespace = namespace;
+    this.#layout = layoutOf(options ?? {});
+    this.#workflows = options?.workflows ?? {};
+  }
+
+  /** A new stub each time: one that has failed stays broken. */
+  of(binding: string, id: unknown): WorkflowsObject {
+    return objectIn(this.#namespace, this.#nameOf(binding, id));
+  }
+
+  #nameOf(binding: string, id: unknown): string {
+    const { names } = this.#layout;
+    const isKnown = Object.hasOwn(this.#workflows, binding);
+    const workflow = isKnown ? this.#workflows[binding]?.name : undefined;
+    if (workflow === undefined) return names[0] as string;
+    return typeof id === "string"
+      ? this.#layout.nameOf({ workflow, id })
+      : anyOf(this.#layout.namesOf(workflow));
+  }
+}
+
+class Binding implements Workflow {
+  readonly #objects: Objects;
   readonly #binding: string;
 
-  constructor(namespace: WorkflowsNamespace, binding: string) {
-    this.#namespace = namespace;
+  constructor(objects: Objects, binding: string) {
+    this.#objects = objects;
     this.#binding = binding;
   }
 
@@ -64,7 +106,7 @@ class Binding implements Workflow {
       method: "create",
       options: newInstance(options),
     } as const;
-    return this.#instance((await ask(this.#namespace, call)) as string);
+    return this.#instance((await this.#ask(options.id, call)) as string);
   }
 
   async createBatch(
@@ -76,18 +118,22 @@ class Binding implements Workflow {
       method: "createBatch",
       batch: batch.map(newInstance),
     } as const;
-    return ((await ask(this.#namespace, call)) as string[]).map((id) => this.#instance(id));
+    // One object checks all of it before any of them stores a part.
+    const ids = (await this.#ask(undefined, call)) as string[];
+    return ids.map((id) => this.#instance(id));
   }
 
   async get(id: string): Promise<WorkflowInstance> {
-    await ask(this.#namespace, { binding: this.#binding, id, method: "get" });
+    await this.#ask(id, { binding: this.#binding, id, method: "get" });
     return this.#instance(id);
   }
 
+  #ask(id: unknown, call: Call): Promise<unknown> {
+    return ask(this.#objects.of(this.#binding, id), call);
+  }
+
   #instance(id: string): WorkflowInstance {
-    return new Instance(id, (call) =>
-      ask(this.#namespace, { binding: this.#binding, id, ...call }),
-    );
+    return new Instance(id, (call) => this.#ask(id, { binding: this.#binding, id, ...call }));
   }
 }
 
@@ -151,10 +197,10 @@ class Instance implements WorkflowInstance {
 /** The object is moving, overloaded or new: the call may have been heard or not. */
 class Unreachable extends WorkflowError {}
 
-async function ask(namespace: WorkflowsNamespace, call: Call): Promise<unknown> {
+async function ask(object: WorkflowsObject, call: Call): Promise<unknown> {
   let answer: Answer;
   try {
-    answer = await objectIn(namespace).call(call);
+    answer = await object.call(call);
   } catch (error) {
     throw new Unreachable("STORE_UNAVAILABLE", "the object cannot be reached", { cause: error });
   }

@@ -1,4 +1,5 @@
 import {
+  IncompatibleDatabaseError,
   InstanceTerminatedError,
   jsonPlusCodec,
   PayloadTooLargeError,
@@ -119,9 +120,10 @@ class Thrown {
   constructor(readonly thrown: unknown) {}
 }
 
-function isForCallers(error: unknown): boolean {
+export function isForCallers(error: unknown): boolean {
   return [
     WorkflowError,
+    IncompatibleDatabaseError,
     ValidationError,
     InstanceTerminatedError,
     SerializationError,

@@ -5,8 +5,13 @@ import {
   type Workflows,
   type WorkflowsOptions,
 } from "pawl";
-import { durableObjectStore, type DurableObjectStore } from "pawl/durable-object";
+import {
+  durableObjectStore,
+  type DurableObjectStore,
+  type InstanceStore,
+} from "pawl/durable-object";
 import { Alarm } from "./alarm.js";
+import type { Place } from "./place.js";
 
 /**
  * The engine on the object's storage. The alarm is its only clock while no run is in a turn: a timer would keep the
@@ -14,19 +19,35 @@ import { Alarm } from "./alarm.js";
  */
 export class Engine {
   readonly pawl: Workflows<Registry, never>;
+  readonly #storage: DurableObjectStorage;
+  readonly #place: Place;
   readonly #store: DurableObjectStore;
   readonly #alarm: Alarm;
+  #here: InstanceStore<never> | null = null;
   #readying: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
   #looksAgain = false;
   #isServing = false;
 
-  constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>) {
+  constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>, place: Place) {
+    this.#storage = storage;
+    this.#place = place;
     const names = Object.values(options.workflows).map(({ name }) => name);
     const hooks = Object.keys(options.hooks ?? {}) as HookName[];
-    this.#store = durableObjectStore(storage, { written: () => this.#alarm.arm() });
+    this.#store = durableObjectStore(storage, {
+      written: () => this.#alarm.arm(),
+      spread: (here) => {
+        this.#here = here;
+        return place.all(here);
+      },
+    });
     this.#alarm = new Alarm(storage, () => this.#store.nextAlarm(names, hooks));
     this.pawl = createWorkflows({ ...options, store: this.#store });
+  }
+
+  /** The instances of this object alone. */
+  get here(): InstanceStore<never> {
+    return this.#here as InstanceStore<never>;
   }
 
   /** Resolves when this activation serves. What failed is tried again by the next that asks. */
@@ -40,6 +61,8 @@ export class Engine {
   }
 
   async #start(): Promise<void> {
+    const { from } = await this.#store.planMigration();
+    await this.#place.check(this.#storage, from > 0);
     await this.pawl.migrate();
     // Runners in storage are earlier activations of this object: their runs are taken over by the first look.
     this.#store.buryRunners();

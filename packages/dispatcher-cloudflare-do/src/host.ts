@@ -1,16 +1,21 @@
 import { DurableObject } from "cloudflare:workers";
-import { ValidationError, type Registry, type WorkflowsOptions } from "pawl";
+import { IncompatibleDatabaseError, type Registry, type WorkflowsOptions } from "pawl";
+import { encodeError } from "pawl/durable-object";
 import { answer, type Answer, type Call } from "./calls.js";
 import { Engine } from "./engine.js";
-import type { WorkflowsObject } from "./namespace.js";
+import { layoutOf, type Sharding } from "./layout.js";
+import type { WorkflowsNamespace, WorkflowsObject } from "./namespace.js";
+import { Place } from "./place.js";
+import { answerSibling, type SiblingAnswer, type SiblingCall } from "./siblings.js";
 
 /** What `createWorkflows` takes, without `store`. */
-export type WorkflowsObjectOptions<R extends Registry> = Omit<WorkflowsOptions<R>, "env"> & {
-  /** What the workflows see as `env`; default the worker's own. */
-  readonly env?: unknown;
-  /** Objects over which instances are spread. There is one. */
-  readonly shards?: 1;
-};
+export type WorkflowsObjectOptions<R extends Registry> = Omit<WorkflowsOptions<R>, "env"> &
+  Sharding & {
+    /** What the workflows see as `env`; default the worker's own. */
+    readonly env?: unknown;
+    /** The binding that leads to this class, where there are several objects: they ask each other. */
+    readonly namespace?: WorkflowsNamespace | undefined;
+  };
 
 export type WorkflowsObjectClass<Env> = new (
   ctx: DurableObjectState,
@@ -26,17 +31,24 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
 ): WorkflowsObjectClass<Env> {
   return class extends DurableObject<Env> implements WorkflowsObject {
     readonly #engine: Engine;
+    readonly #place: Place;
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      const { shards = 1, ...options } = typeof given === "function" ? given(env) : given;
-      if (shards !== 1) throw new ValidationError("shards must be 1: one object holds everything");
-      this.#engine = new Engine(ctx.storage, { env, ...options });
+      const { shards, shardBy, namespace, ...options } =
+        typeof given === "function" ? given(env) : given;
+      const layout = layoutOf({ shards, shardBy, workflows: options.workflows });
+      this.#place = new Place(layout, ctx.id, namespace);
+      this.#engine = new Engine(ctx.storage, { env, ...options }, this.#place);
     }
 
     override async fetch(request: Request): Promise<Response> {
+      const refusal = await this.#refusal().catch(() => null);
+      if (refusal !== null) {
+        const body = { code: "STORE_UNAVAILABLE", message: refusal.message };
+        return Response.json(body, { status: 503 });
+      }
       // Without tables the API says so itself.
-      await this.#engine.ready().catch(() => {});
       return this.#engine.pawl.fetch(request);
     }
 
@@ -44,11 +56,29 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
       return this.#engine.alarmed();
     }
 
-    /** A call of `workflowsBinding`. */
     async call(call: Call): Promise<Answer> {
-      await this.#engine.ready();
+      const refusal = await this.#refusal();
+      if (refusal !== null) return { error: encodeError(refusal) };
       const { workflows, runner } = this.#engine.pawl;
       return answer(workflows, call, runner.logger);
+    }
+
+    async sibling(call: SiblingCall): Promise<SiblingAnswer> {
+      const refusal = await this.#refusal();
+      if (refusal !== null) return { error: encodeError(refusal) };
+      if (call?.verb === "spread") return { value: this.#place.spread };
+      return answerSibling(this.#engine.here, call, this.#engine.pawl.runner.logger);
+    }
+
+    /** Null when the object serves; what must be put right before it will. */
+    async #refusal(): Promise<IncompatibleDatabaseError | null> {
+      try {
+        await this.#engine.ready();
+        return null;
+      } catch (error) {
+        if (error instanceof IncompatibleDatabaseError) return error;
+        throw error;
+      }
     }
   };
 }

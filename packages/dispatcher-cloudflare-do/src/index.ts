@@ -4,4 +4,10 @@ export {
   type WorkflowsObjectClass,
   type WorkflowsObjectOptions,
 } from "./host.js";
-export { workflowsFetch, type WorkflowsNamespace, type WorkflowsObject } from "./namespace.js";
+export type { Sharding } from "./layout.js";
+export {
+  workflowsFetch,
+  type SpreadOptions,
+  type WorkflowsNamespace,
+  type WorkflowsObject,
+} from "./namespace.js";

@@ -14,6 +14,7 @@ import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
 import { makeBindings } from "./instances/bindings.js";
+import { hostedStore } from "./instances/hosted-store.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
@@ -80,10 +81,17 @@ export function assemble<const R extends Registry, Tx>(
     askOthers: (target) => runner.askOthers(target),
     tellEnd: (target) => runner.tellEnd(target),
   };
-  const watchers = new Watchers({ store: options.store, codec, runtime, hints });
+  const watchers = new Watchers({
+    store: { get: (target) => all.get(target), history: (target, query) => all.history(target, query) },
+    codec,
+    runtime,
+    hints,
+  });
   const store = watchedStore(options.store, watchers);
   const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger);
-  const instances: InstancesContext<Tx> = { store, entries, codec, limits, runtime, hints, hooks };
+  const here = hostedStore(store, hints, hooks);
+  const all = store.spread?.(here) ?? here;
+  const instances: InstancesContext<Tx> = { store: all, entries, codec, limits, runtime, hints };
   const workflows = makeBindings(instances) as Bindings<R, Tx>;
   const context: EngineContext = {
     runtime,

@@ -9,13 +9,16 @@ import { Sql } from "./sql/sql.js";
 import type { Call, Row, Script } from "./sql/statement.js";
 import { sqlStore } from "./sql/store.js";
 import { nextAlarmScript, type NextAlarm } from "./sql/verbs/next-alarm.js";
-import type { Store } from "./store/store.js";
+import type { InstanceStore, Store } from "./store/store.js";
 
 // For hosts of the engine in Cloudflare's Durable Objects: `@pawl/dispatcher-cloudflare-do`.
 
 export { throwIfAborted } from "./model/abort.js";
 export { requestedMs } from "./model/duration.js";
 export { decodeError, encodeError } from "./model/error-codec.js";
+export { placeOf, spreadStore, type Places } from "./instances/spread-store.js";
+export type { Target } from "./store/records.js";
+export type { InstanceStore } from "./store/store.js";
 export type { NextAlarm, ObjectStorage };
 
 export type DurableObjectStoreOptions = {
@@ -25,9 +28,11 @@ export type DurableObjectStoreOptions = {
   readonly clock?: Clock;
   /** Called after every write, before anything else can happen: what it writes is one with that. */
   readonly written?: () => void;
+  /** From what this object answers about instances, what all of them do. */
+  readonly spread?: (here: InstanceStore<never>) => InstanceStore<never>;
 };
 
-export interface DurableObjectStore extends Store {
+export interface DurableObjectStore extends Store<never> {
   /** Declares all runners dead. An object is the one writer of its storage: those that it finds are of its past. */
   buryRunners(): void;
   /** When work of these workflows and hooks will be due. */
@@ -55,6 +60,7 @@ export function durableObjectStore(
   });
   return {
     ...store,
+    ...(options.spread === undefined ? {} : { spread: options.spread }),
     buryRunners: () => void runNow(storage, once(bury.with())),
     nextAlarm: (workflows, hooks) => {
       const lanes = workflows.map((handler) => ({ queue: defaultQueue, handler }));

@@ -1,3 +1,4 @@
+import { fnv1a } from "../model/hash.js";
 import type { Attempt } from "./attempt.js";
 
 type Code = {
@@ -39,12 +40,4 @@ export class Children {
 /** 64 bits of FNV-1a, twice with different seeds: enough to tell apart the steps of one run. */
 function hash(text: string): string {
   return [0x811c9dc5, 0x01234567].map((seed) => fnv1a(text, seed).toString(36)).join("");
-}
-
-function fnv1a(text: string, seed: number): number {
-  let value = seed;
-  for (let i = 0; i < text.length; i++) {
-    value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
-  }
-  return value >>> 0;
 }

@@ -82,8 +82,7 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
   }
 
   #name(options: CreateOptions): Wanted {
-    const { context, parent, newId } = this.#scope;
-    return name(options, context, parent, newId);
+    return name(options, this.#scope);
   }
 
   async #insert(wanted: readonly Wanted[], tx: Tx | undefined): Promise<boolean[]> {

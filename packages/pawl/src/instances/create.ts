@@ -2,7 +2,8 @@ import type { CreateOptions } from "../authoring/bindings.js";
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { validInstanceId } from "../model/names.js";
 import type { CreateAnswer, NewInstance } from "../store/store.js";
-import type { ChildOrigin, InstancesContext, ParentRun, StartedInstance } from "./ports.js";
+import type { InstanceScope } from "./instance.js";
+import type { ChildOrigin, InstancesContext } from "./ports.js";
 import { encodeParams } from "./values.js";
 
 /** One instance that somebody asked for, named but not yet checked. */
@@ -18,24 +19,26 @@ export type Wanted = {
  * Names an instance at the moment of the call: children are numbered in the order in which the code asked for
  * them, whatever it awaits afterwards.
  */
-export function name(
+export function name<Tx>(
   options: CreateOptions,
-  { limits }: Pick<InstancesContext<never>, "limits">,
-  parent: ParentRun | undefined,
-  newId: () => string,
+  { context, entry, parent, newId }: InstanceScope<Tx>,
 ): Wanted {
+  const { limits, store } = context;
   const given = options.id === undefined ? undefined : validInstanceId(options.id, limits);
   const child: ChildOrigin | undefined = parent?.nextOrigin();
   return {
-    id: given ?? child?.id ?? fittingId(newId),
+    id: given ?? child?.id ?? fittingId(newId, (id) => store.fits?.({ workflow: entry.name, id })),
     ...(child === undefined ? {} : { origin: child.origin }),
     params: options.params,
   };
 }
 
-/** Internal ids may begin with "-", which ids of instances may not. */
-function fittingId(newId: () => string): string {
-  return `i${newId()}`;
+function fittingId(newId: () => string, fits: (id: string) => boolean | undefined): string {
+  for (;;) {
+    // Internal ids may begin with "-", which ids of instances may not.
+    const id = `i${newId()}`;
+    if (fits(id) !== false) return id;
+  }
 }
 
 /** True for each instance that is now there because of this call, or an earlier attempt of the same step. */
@@ -57,44 +60,11 @@ export async function insert<Tx>(
       ...(origin === undefined ? {} : { origin }),
     });
   }
-  const answers =
-    tx === undefined
-      ? await insertEagerly(context, rows)
-      : // Nobody may wait for another connection while a transaction is open.
-        await context.store.create(rows, { tx, hooked: context.hooks.has("onWorkflowEnqueued") });
+  const answers = await context.store.create(rows, { tx });
   return answers.map((answer, i) => isOurs(answer, rows[i]?.origin));
 }
 
 function isOurs(answer: CreateAnswer, origin: string | undefined): boolean {
   if (answer.kind === "created") return true;
   return origin !== undefined && answer.existing?.origin === origin;
-}
-
-/** Leases the new runs to a runner of this process if it has room: then they need no claim. */
-async function insertEagerly<Tx>(
-  { store, hints, hooks }: InstancesContext<Tx>,
-  rows: readonly NewInstance[],
-): Promise<CreateAnswer[]> {
-  await hooks.registered();
-  const room = hints.reserve(rows.length);
-  let started: StartedInstance[] = [];
-  try {
-    const answers = await store.create(rows, room ? { lease: { runner: room.runner } } : {});
-    started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
-    const created = answers.filter(({ kind }) => kind === "created");
-    if (created.length > started.length) hints.wake();
-    if (created.length > 0) hooks.posted("onWorkflowEnqueued");
-    return answers;
-  } finally {
-    if (started.length > 0) room?.started(started);
-    if (started.length < rows.length) room?.release(rows.length - started.length);
-  }
-}
-
-function startedFrom(
-  { iid, workflow, id, params }: NewInstance,
-  answer: CreateAnswer | undefined,
-): StartedInstance[] {
-  if (answer?.kind !== "created" || !answer.leased) return [];
-  return [{ iid, workflow, id, params, createdAt: answer.createdAt }];
 }

@@ -46,26 +46,22 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
 
   async pause(): Promise<void> {
     const { store } = await this.#ready();
-    this.#follow(await store.pause(this.#target));
+    this.#check(await store.pause(this.#target));
   }
 
   async resume(): Promise<void> {
-    const { store, hints } = await this.#registered();
-    this.#follow(await store.resume(this.#target));
-    hints.wake();
+    const { store } = await this.#ready();
+    this.#check(await store.resume(this.#target));
   }
 
   async terminate(): Promise<void> {
-    const { store, hints, hooks } = await this.#registered();
-    this.#follow(await store.terminate(this.#target, this.#scope.newId()));
-    hints.tellEnd(this.#target);
-    hooks.posted("onInstanceFinished");
+    const { store } = await this.#ready();
+    this.#check(await store.terminate(this.#target, this.#scope.newId()));
   }
 
   async restart(): Promise<void> {
-    const { store, hints } = await this.#registered();
-    this.#follow(await store.restart(this.#target, this.#scope.newId()));
-    hints.wake();
+    const { store } = await this.#ready();
+    this.#check(await store.restart(this.#target, this.#scope.newId()));
   }
 
   async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {
@@ -74,18 +70,12 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     const { type, id, payload } = validObject("an event", event);
     declared(validEventType(type, context.limits), entry);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);
-    const { store, hints, hooks } = await (tx === undefined ? this.#registered() : this.#ready());
+    const { store } = await this.#ready();
     const text = await encodePayload(context, entry, { type, payload });
 
-    const sent = { eventId, type, payload: text };
-    const within = tx === undefined ? {} : { tx, hooked: hooks.has("onWorkflowEnqueued") };
-    const answer = await store.sendEvent(this.#target, sent, within);
+    const answer = await store.sendEvent(this.#target, { eventId, type, payload: text }, { tx });
     switch (answer.kind) {
       case "accepted":
-        // Neither in a transaction, where nothing has happened yet: the caller wakes after the commit.
-        if (answer.woken) hints.wake();
-        if (answer.owner !== null) hints.poke(answer.owner, this.#target);
-        return;
       case "duplicate":
         return;
       case "notFound":
@@ -110,17 +100,9 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     return this.#scope.context;
   }
 
-  /** The same, for what hooks of this process are to be told. */
-  async #registered(): Promise<InstancesContext<Tx>> {
-    const context = await this.#ready();
-    await context.hooks.registered();
-    return context;
-  }
-
-  #follow(answer: ControlAnswer): void {
+  #check(answer: ControlAnswer): void {
     if (answer.kind === "notFound") throw instanceNotFound(this.#target);
     if (answer.kind === "terminal") throw terminal(this.#target, answer.status);
-    if (answer.owner !== null) this.#scope.context.hints.poke(answer.owner, this.#target);
   }
 }
 

@@ -1,15 +1,11 @@
 import type { InstanceStatus } from "../authoring/bindings.js";
-import { isLongerInUtf8 } from "../model/codec/utf8.js";
 import { WorkflowError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import { isInstanceStatusName, type InstanceStatusName } from "../model/status.js";
-import type { InstanceRecord } from "../store/records.js";
+import type { ListedRecord } from "../store/store.js";
 import type { InstancesContext } from "./ports.js";
 import { invalidRequest, validCursor, validPageSize } from "./requests.js";
 import { statusOf } from "./status.js";
-
-/** A page of a hundred instances stays small, whatever they returned. */
-const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
 export type ListOptions = {
   readonly status?: InstanceStatusName | undefined;
@@ -70,17 +66,17 @@ export function knownWorkflow<Tx>(
   }
 }
 
-function listed<Tx>(record: InstanceRecord, { codec }: InstancesContext<Tx>): ListedInstance {
-  const tooLong = record.output !== null && isLongerInUtf8(record.output, OUTPUT_LISTED_MAX_BYTES);
+function listed<Tx>(record: ListedRecord, { codec }: InstancesContext<Tx>): ListedInstance {
   return {
     id: record.id,
     runNumber: record.runNumber,
     createdAt: new Date(record.createdAt),
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
-    details: tooLong
-      ? { ...statusOf({ ...record, output: null }, codec), outputTruncated: true }
-      : statusOf(record, codec),
+    details: {
+      ...statusOf(record, codec),
+      ...(record.isOutputTooLong ? { outputTruncated: true } : {}),
+    },
   };
 }
 

@@ -5,19 +5,21 @@ import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime, Ended, Target } from "../store/records.js";
-import type { Store } from "../store/store.js";
+import type { InstanceStore } from "../store/store.js";
 
 /** All that instances need of the rest. */
 export type InstancesContext<Tx> = {
-  readonly store: Store<Tx>;
+  readonly store: InstanceStore<Tx>;
   /** By workflow name. */
   readonly entries: ReadonlyMap<string, WorkflowEntry>;
   readonly codec: Codec;
   readonly limits: Limits;
   readonly runtime: Runtime;
-  readonly hints: RunnerHints;
-  readonly hooks: Pick<Deliverer, "registered" | "has" | "posted">;
+  readonly hints: Pick<RunnerHints, "isHere" | "finished" | "askOthers">;
 };
+
+/** What instances tell the hooks of this process. */
+export type HooksOfProcess = Pick<Deliverer, "registered" | "has" | "posted">;
 
 /** What instances tell the runners of this process. Hints may get lost: nothing is decided by them. */
 export interface RunnerHints {

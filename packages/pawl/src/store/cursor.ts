@@ -2,8 +2,9 @@ import { WorkflowError } from "../model/errors.js";
 import { unstorable } from "../model/names.js";
 
 const VERSION = 1;
-/** A cursor of ours is far shorter; anything longer is not worth decoding. */
+/** Cursors of ours are far shorter, those with many values too; anything longer is not worth decoding. */
 const MAX_LENGTH = 1024;
+const MAX_LENGTH_PER_VALUE = 64;
 
 /**
  * Opaque to callers: base64url of `[version, query, ...position]`. `query` is a fingerprint of the question
@@ -33,7 +34,8 @@ export function decodeCursor(
   query: string,
   shape: PositionShape,
 ): (string | number)[] {
-  const decoded = cursor.length <= MAX_LENGTH ? parse(cursor) : undefined;
+  const maxLength = Math.max(MAX_LENGTH, MAX_LENGTH_PER_VALUE * shape.length);
+  const decoded = cursor.length <= maxLength ? parse(cursor) : undefined;
   if (!Array.isArray(decoded)) throw invalid("it is not a cursor of this API");
   const [version, of, ...position] = decoded as unknown[];
   if (version !== VERSION) throw invalid("it comes from another version");

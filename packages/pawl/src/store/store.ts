@@ -33,6 +33,8 @@ export interface Store<Tx = unknown> {
   now(): Promise<DbTime>;
   /** Where the database can carry hints between processes. */
   readonly hints?: HintChannel;
+  /** Where instances may live in other stores: from what this one answers to callers, the same for all of them. */
+  readonly spread?: (here: InstanceStore<Tx>) => InstanceStore<Tx>;
 
   /**
    * Inserts instances with their tickets, all or none, in one commit. A taken id is an answer, not an
@@ -146,7 +148,32 @@ export interface Store<Tx = unknown> {
 }
 
 /** What can be asked of a store: each answers a promise. */
-export type StoreVerb = Exclude<keyof Store, "hints">;
+export type StoreVerb = Exclude<keyof Store, "hints" | "spread">;
+
+/** What callers ask about instances; the other verbs are for those who run them. */
+export interface InstanceStore<Tx = unknown> extends Pick<
+  Store<Tx>,
+  "pause" | "resume" | "terminate" | "restart" | "get" | "history"
+> {
+  create(
+    instances: readonly NewInstance[],
+    options?: { readonly tx?: Tx | undefined },
+  ): Promise<CreateAnswer[]>;
+  sendEvent(
+    target: Target,
+    event: NewEvent,
+    options?: { readonly tx?: Tx | undefined },
+  ): Promise<SendEventAnswer>;
+  list(query: ListQuery): Promise<Page<ListedRecord>>;
+  /** Whether a new instance would be stored here, without asking elsewhere. Absent: always. */
+  fits?(target: Target): boolean;
+}
+
+/** Without what makes pages large. */
+export type ListedRecord = Omit<InstanceRecord, "params"> & {
+  /** It is left out. */
+  readonly isOutputTooLong: boolean;
+};
 
 export type InTransaction<Tx> = {
   readonly tx?: Tx;

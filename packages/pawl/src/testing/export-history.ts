@@ -7,7 +7,7 @@ import { instanceNotFound, invalidRequest } from "../instances/requests.js";
 import { validInstanceId } from "../model/names.js";
 import type { InstanceStatusName } from "../model/status.js";
 import type { DbTime, EventRecord, StepRecord, Target } from "../store/records.js";
-import type { HistoryPage } from "../store/store.js";
+import type { HistoryPage, Store } from "../store/store.js";
 
 /** One run as it is recorded. Values are the codec's texts, so it survives JSON whatever they are. */
 export type ExportedHistory = {
@@ -33,7 +33,9 @@ export type ExportOptions = {
   readonly repeatedStepNames: RepeatedStepNames;
 };
 
-type Recorded<Tx> = Pick<InstancesContext<Tx>, "store" | "limits" | "entries">;
+type Recorded<Tx> = Pick<InstancesContext<Tx>, "limits" | "entries"> & {
+  readonly store: Pick<Store<Tx>, "get" | "history" | "now">;
+};
 
 /** The current run, or another, of an instance in a real database: for `replay`. */
 export function exportHistoryOf(

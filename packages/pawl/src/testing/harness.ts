@@ -249,7 +249,8 @@ export class Harness<R extends Registry, Tx> {
   ): Promise<ExportedHistory> {
     const { repeatedStepNames = "cached" } = this.#options;
     const target = { workflow, id };
-    return exportHistory(this.#first.instances, target, { ...options, repeatedStepNames });
+    const context = { ...this.#first.instances, store: this.#store.store };
+    return exportHistory(context, target, { ...options, repeatedStepNames });
   }
 
   // Doubles

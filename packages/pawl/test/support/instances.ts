@@ -4,6 +4,7 @@ import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
 import { makeBindings } from "../../src/instances/bindings.js";
+import { hostedStore } from "../../src/instances/hosted-store.js";
 import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
 import { resolveLimits, type Limits } from "../../src/model/limits.js";
@@ -100,14 +101,14 @@ export async function instancesWorld(
   await store.register("runner", leaseMs);
   const limits = resolveLimits(limitOverrides);
   const hints = new Hints();
+  const hooks = new Deliverer(store, {}, webRuntime, { debug() {}, info() {}, warn() {}, error() {} });
   const context: InstancesContext<SqliteHandle> = {
-    store,
+    store: hostedStore(store, hints, hooks),
     entries: entriesOf(registry, limits),
     codec: jsonPlusCodec,
     limits,
     runtime: { ...webRuntime, clock },
     hints,
-    hooks: new Deliverer(store, {}, webRuntime, { debug() {}, info() {}, warn() {}, error() {} }),
   };
   const held = new Map<string, Claimed>();
   const parts = new Map<string, number>();

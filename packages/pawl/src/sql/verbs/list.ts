@@ -1,5 +1,5 @@
 import { isTerminal, type InstanceStatusName } from "../../model/status.js";
-import { decodeCursor, encodeCursor } from "../../store/cursor.js";
+import { comparePositions, listCursor, listPosition, type Position } from "../../store/list-cursor.js";
 import type { InstanceRecord, Target } from "../../store/records.js";
 import type { ListQuery, Page } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
@@ -33,7 +33,6 @@ export function getVerb(sql: Sql): Get {
 export type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
 
 type Order = ListQuery["order"];
-type Position = { readonly at: number; readonly iid: string };
 
 /** One index, (workflow, status, created_at, iid), serves every list: each status is a range of it. */
 export function listVerb(sql: Sql): List {
@@ -82,8 +81,7 @@ export function listVerb(sql: Sql): List {
   return {
     transaction: false,
     *script(query): Script<Page<InstanceRecord>> {
-      const about = JSON.stringify(["list", query.workflow, query.status ?? null, query.order]);
-      const from = startOf(query, about);
+      const from = startOf(query);
       const { status } = query;
       const filteredByTicket = status !== undefined && !isTerminal(status);
       const { items, end } = filteredByTicket
@@ -91,7 +89,7 @@ export function listVerb(sql: Sql): List {
         : yield* read(query, from);
       return end === null
         ? { items, hasNextPage: false }
-        : { items, cursor: encodeCursor(about, [end.at, end.iid]), hasNextPage: true };
+        : { items, cursor: listCursor(query, end), hasNextPage: true };
     },
   };
 
@@ -136,10 +134,7 @@ function toPosition(row: Row): Position {
 }
 
 function inOrder(rows: readonly Row[], order: Order): Row[] {
-  const sign = order === "oldest" ? 1 : -1;
-  const compare = (a: Position, b: Position): number =>
-    a.at === b.at ? (a.iid < b.iid ? -1 : 1) : a.at - b.at;
-  return rows.toSorted((a, b) => sign * compare(toPosition(a), toPosition(b)));
+  return rows.toSorted((a, b) => comparePositions(order, toPosition(a), toPosition(b)));
 }
 
 type Found = { readonly items: InstanceRecord[]; readonly end: Position | null };
@@ -151,14 +146,9 @@ function cut(rows: readonly InstanceRecord[], pageSize: number): Found {
   return { items, end: more ? { at: last.createdAt, iid: last.iid } : null };
 }
 
-function startOf(query: ListQuery, about: string): Position {
-  if (query.cursor === undefined) {
-    return query.order === "oldest"
-      ? { at: -1, iid: "" }
-      : { at: Number.MAX_SAFE_INTEGER, iid: "" };
-  }
-  const [at, iid] = decodeCursor(query.cursor, about, ["integer", "string"]);
-  return { at: at as number, iid: iid as string };
+function startOf({ cursor, ...query }: ListQuery): Position {
+  if (cursor !== undefined) return listPosition(query, cursor);
+  return query.order === "oldest" ? { at: -1, iid: "" } : { at: Number.MAX_SAFE_INTEGER, iid: "" };
 }
 
 function toInstance(row: Row): InstanceRecord {

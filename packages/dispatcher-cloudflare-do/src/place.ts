@@ -1,0 +1,98 @@
+import { IncompatibleDatabaseError, ValidationError } from "pawl";
+import { spreadStore, type InstanceStore } from "pawl/durable-object";
+import type { Layout } from "./layout.js";
+import { objectIn, type WorkflowsNamespace, type WorkflowsObject } from "./namespace.js";
+import { askSibling, siblingStore } from "./siblings.js";
+
+/** Under which an object keeps how instances were spread when it was first used. */
+const SPREAD_KEY = "pawl.spread";
+
+/** One of the objects of a layout. */
+export class Place {
+  readonly #layout: Layout;
+  readonly #name: string;
+  readonly #namespace: WorkflowsNamespace | undefined;
+
+  constructor(layout: Layout, id: DurableObjectId, namespace: WorkflowsNamespace | undefined) {
+    this.#layout = layout;
+    this.#namespace = namespace;
+    this.#name = nameOf(layout, id, namespace);
+  }
+
+  get spread(): string {
+    return this.#layout.spread;
+  }
+
+  /** What all objects of the namespace have. */
+  all(here: InstanceStore<never>): InstanceStore<never> {
+    const { names, nameOf: objectOf, namesOf } = this.#layout;
+    if (names.length === 1) return here;
+    const stores = new Map(
+      names.map((name) => [
+        name,
+        name === this.#name ? here : siblingStore(() => this.#object(name)),
+      ]),
+    );
+    const named = (name: string) => stores.get(name) as InstanceStore<never>;
+    return spreadStore({
+      spread: this.spread,
+      of: (target) => named(objectOf(target)),
+      all: (workflow) => namesOf(workflow).map(named),
+      // Where an id makes no difference there is nothing to choose.
+      ...(namesOf("").length > 1 ? { fits: (target) => objectOf(target) === this.#name } : {}),
+    });
+  }
+
+  /**
+   * Refuses to serve where instances were spread in another way: they would not be found. What an object does not know
+   * of itself, because it is new, the first one knows.
+   */
+  async check(
+    storage: Pick<DurableObjectStorage, "get" | "put">,
+    hasTables: boolean,
+  ): Promise<void> {
+    const recorded = (await storage.get<string>(SPREAD_KEY)) ?? (hasTables ? "shards: 1" : null);
+    const [first] = this.#layout.names;
+    const isNew = recorded === null && this.#name !== first;
+    const known = isNew ? await this.#knownBy(first as string) : recorded;
+    if (known !== null && known !== this.spread) {
+      throw new IncompatibleDatabaseError(
+        `the instances of this namespace were spread with ${known}, and would not be found with ` +
+          `${this.spread}: go back to that, or use a new class`,
+      );
+    }
+    if (recorded === null) await storage.put(SPREAD_KEY, this.spread);
+  }
+
+  async #knownBy(name: string): Promise<string> {
+    try {
+      const answer = await askSibling(() => this.#object(name), { verb: "spread", args: [] });
+      return answer as string;
+    } catch (error) {
+      const { name: kind, message } = error as Error;
+      // A class of its own is lost on the way.
+      throw kind === "IncompatibleDatabaseError" ? new IncompatibleDatabaseError(message) : error;
+    }
+  }
+
+  #object(name: string): WorkflowsObject {
+    return objectIn(this.#namespace as WorkflowsNamespace, name);
+  }
+}
+
+function nameOf(
+  { names, spread }: Layout,
+  id: DurableObjectId,
+  namespace: WorkflowsNamespace | undefined,
+): string {
+  const [first] = names;
+  if (names.length === 1) return first as string;
+  if (namespace === undefined) {
+    throw new ValidationError(
+      `${spread} needs namespace, such as env.PAWL: objects ask each other`,
+    );
+  }
+  const found = names.find((name) => namespace.idFromName(name).equals(id));
+  if (found !== undefined) return found;
+  throw new ValidationError(`${spread}: this is none of their objects, or namespace is another's`);
+}

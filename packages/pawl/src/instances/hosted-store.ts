@@ -1,0 +1,109 @@
+import { isLongerInUtf8 } from "../model/codec/utf8.js";
+import type { InstanceRecord, Target } from "../store/records.js";
+import type {
+  ControlAnswer,
+  CreateAnswer,
+  InstanceStore,
+  ListedRecord,
+  NewInstance,
+  Store,
+} from "../store/store.js";
+import type { HooksOfProcess, RunnerHints, StartedInstance } from "./ports.js";
+
+/** A page of a hundred instances stays small, whatever they returned. */
+const OUTPUT_LISTED_MAX_BYTES = 4_096;
+
+/** What callers ask of this process's store. Its runners and hooks are told of what they should look at. */
+export function hostedStore<Tx>(
+  store: Store<Tx>,
+  hints: RunnerHints,
+  hooks: HooksOfProcess,
+): InstanceStore<Tx> {
+  /** From the write on, hooks of this process are to be told. */
+  async function registered(): Promise<Store<Tx>> {
+    await hooks.registered();
+    return store;
+  }
+
+  /** Follows a change of a run: its owner, if it has one, should look. */
+  async function followed(
+    target: Target,
+    change: Promise<ControlAnswer>,
+    more: () => void = () => {},
+  ): Promise<ControlAnswer> {
+    const answer = await change;
+    if (answer.kind !== "ok") return answer;
+    if (answer.owner !== null) hints.poke(answer.owner, target);
+    more();
+    return answer;
+  }
+
+  /** Leases the new runs to a runner of this process if it has room: then they need no claim. */
+  async function createEagerly(rows: readonly NewInstance[]): Promise<CreateAnswer[]> {
+    await hooks.registered();
+    const room = hints.reserve(rows.length);
+    let started: StartedInstance[] = [];
+    try {
+      const answers = await store.create(rows, room ? { lease: { runner: room.runner } } : {});
+      started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
+      const created = answers.filter(({ kind }) => kind === "created");
+      if (created.length > started.length) hints.wake();
+      if (created.length > 0) hooks.posted("onWorkflowEnqueued");
+      return answers;
+    } finally {
+      if (started.length > 0) room?.started(started);
+      if (started.length < rows.length) room?.release(rows.length - started.length);
+    }
+  }
+
+  return {
+    // In a transaction nobody may wait for another connection, and nothing has happened yet.
+    create: (rows, { tx } = {}) =>
+      tx === undefined
+        ? createEagerly(rows)
+        : store.create(rows, { tx, hooked: hooks.has("onWorkflowEnqueued") }),
+
+    async sendEvent(target, event, { tx } = {}) {
+      if (tx !== undefined) {
+        return store.sendEvent(target, event, { tx, hooked: hooks.has("onWorkflowEnqueued") });
+      }
+      const answer = await (await registered()).sendEvent(target, event);
+      if (answer.kind === "accepted") {
+        if (answer.woken) hints.wake();
+        if (answer.owner !== null) hints.poke(answer.owner, target);
+      }
+      return answer;
+    },
+
+    pause: (target) => followed(target, store.pause(target)),
+    resume: async (target) =>
+      followed(target, (await registered()).resume(target), () => hints.wake()),
+    terminate: async (target, operationId) =>
+      followed(target, (await registered()).terminate(target, operationId), () => {
+        hints.tellEnd(target);
+        hooks.posted("onInstanceFinished");
+      }),
+    restart: async (target, operationId) =>
+      followed(target, (await registered()).restart(target, operationId), () => hints.wake()),
+
+    get: (target) => store.get(target),
+    async list(query) {
+      const page = await store.list(query);
+      return { ...page, items: page.items.map(listed) };
+    },
+    history: (target, query) => store.history(target, query),
+  };
+}
+
+function startedFrom(
+  { iid, workflow, id, params }: NewInstance,
+  answer: CreateAnswer | undefined,
+): StartedInstance[] {
+  if (answer?.kind !== "created" || !answer.leased) return [];
+  return [{ iid, workflow, id, params, createdAt: answer.createdAt }];
+}
+
+function listed({ params: _, output, ...record }: InstanceRecord): ListedRecord {
+  const isTooLong = output !== null && isLongerInUtf8(output, OUTPUT_LISTED_MAX_BYTES);
+  return { ...record, output: isTooLong ? null : output, isOutputTooLong: isTooLong };
+}

@@ -1,0 +1,50 @@
+import { decodeCursor, encodeCursor } from "./cursor.js";
+import type { ListQuery } from "./store.js";
+
+/** Where an instance stands in a list: by creation, then by internal id. */
+export type Position = { readonly at: number; readonly iid: string };
+
+type Question = Pick<ListQuery, "workflow" | "status" | "order">;
+
+/** The cursor behind that position. */
+export function listCursor(query: Question, { at, iid }: Position): string {
+  return encodeCursor(about(query), [at, iid]);
+}
+
+export function listPosition(query: Question, cursor: string): Position {
+  const [at, iid] = decodeCursor(cursor, about(query), ["integer", "string"]);
+  return { at: at as number, iid: iid as string };
+}
+
+/** Of a list over several stores: a position in each. `spread` is how instances are spread over them. */
+export function spreadListCursor(
+  query: Question,
+  spread: string,
+  positions: readonly Position[],
+): string {
+  const flat = positions.flatMap(({ at, iid }) => [at, iid]);
+  return encodeCursor(about(query, spread), flat);
+}
+
+export function spreadListPositions(
+  query: Question,
+  spread: string,
+  count: number,
+  cursor: string,
+): Position[] {
+  const shape = Array.from({ length: 2 * count }, (_, i) => (i % 2 === 0 ? "integer" : "string"));
+  const flat = decodeCursor(cursor, about(query, spread), shape);
+  return Array.from({ length: count }, (_, i) => ({
+    at: flat[2 * i] as number,
+    iid: flat[2 * i + 1] as string,
+  }));
+}
+
+export function comparePositions(order: ListQuery["order"], a: Position, b: Position): number {
+  const later = a.at === b.at ? (a.iid === b.iid ? 0 : a.iid < b.iid ? -1 : 1) : a.at - b.at;
+  return order === "oldest" ? later : -later;
+}
+
+function about({ workflow, status, order }: Question, ...more: string[]): string {
+  return JSON.stringify(["list", workflow, status ?? null, order, ...more]);
+}
