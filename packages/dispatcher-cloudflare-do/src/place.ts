@@ -25,10 +25,10 @@ export class Place {
 
   /** What all objects of the namespace have. */
   all(here: InstanceStore<never>): InstanceStore<never> {
-    const { names, nameOf: objectOf, namesOf } = this.#layout;
-    if (names.length === 1) return here;
+    const layout = this.#layout;
+    if (layout.names.length === 1) return here;
     const stores = new Map(
-      names.map((name) => [
+      layout.names.map((name) => [
         name,
         name === this.#name ? here : siblingStore(() => this.#object(name)),
       ]),
@@ -36,10 +36,12 @@ export class Place {
     const named = (name: string) => stores.get(name) as InstanceStore<never>;
     return spreadStore({
       spread: this.spread,
-      of: (target) => named(objectOf(target)),
-      all: (workflow) => namesOf(workflow).map(named),
+      of: (target) => named(layout.nameOf(target)),
+      all: (workflow) => layout.namesOf(workflow).map(named),
       // Where an id makes no difference there is nothing to choose.
-      ...(namesOf("").length > 1 ? { fits: (target) => objectOf(target) === this.#name } : {}),
+      ...(layout.namesOf("").length > 1
+        ? { fits: (target) => layout.nameOf(target) === this.#name }
+        : {}),
     });
   }
 

@@ -79,7 +79,7 @@ export async function answerSibling(
     return { value: await perform(...args) };
   } catch (error) {
     if (isForCallers(error)) return { error: encodeError(error) };
-    logger.error("sibling.failed", { verb, error: String(error) });
+    logger.error("call.failed", { method: verb, error: String(error) });
     return { error: encodeError(new WorkflowError("INTERNAL_ERROR", "something went wrong")) };
   }
 }

@@ -82,7 +82,10 @@ export function assemble<const R extends Registry, Tx>(
     tellEnd: (target) => runner.tellEnd(target),
   };
   const watchers = new Watchers({
-    store: { get: (target) => all.get(target), history: (target, query) => all.history(target, query) },
+    store: {
+      get: (target) => all.get(target),
+      history: (target, query) => all.history(target, query),
+    },
     codec,
     runtime,
     hints,

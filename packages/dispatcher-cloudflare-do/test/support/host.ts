@@ -6,7 +6,14 @@ import { Response, type Miniflare } from "miniflare";
 import type { TestContext } from "vitest";
 import { bundled, worker, workerd } from "./workerd.js";
 
-/** workerd with the worker of test/workers/host.ts, which can be ended and started again on the same storage. */
+export type HostOptions = {
+  /** A file of test/workers. Default "host". */
+  readonly worker?: string;
+  /** Values of its `env`. */
+  readonly bindings?: Readonly<Record<string, string>>;
+};
+
+/** workerd with a worker of test/workers, which can be ended and started again on the same storage. */
 export class HostProcess {
   /** What bodies noted, in order. */
   readonly ledger: string[] = [];
@@ -19,16 +26,17 @@ export class HostProcess {
     this.#folder = folder;
   }
 
-  static async start(): Promise<HostProcess> {
+  static async start(options: HostOptions = {}): Promise<HostProcess> {
     const folder = await mkdtemp(path.join(tmpdir(), "pawl-object-"));
-    const host = new HostProcess(await bundled(worker("host")), folder);
-    await host.start();
+    const host = new HostProcess(await bundled(worker(options.worker ?? "host")), folder);
+    await host.start(options.bindings);
     return host;
   }
 
-  async start(): Promise<void> {
+  async start(bindings: HostOptions["bindings"] = {}): Promise<void> {
     this.#server = workerd(this.#script, "Host", {
       durableObjectsPersist: this.#folder,
+      bindings: { ...bindings },
       serviceBindings: {
         LEDGER: async (request: { text(): Promise<string> }) => {
           this.ledger.push(await request.text());
@@ -69,15 +77,21 @@ export class HostProcess {
     return json.value;
   }
 
-  fetch(route: string, init: { method?: string; body?: string } = {}) {
+  fetch(
+    route: string,
+    init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+  ) {
     if (this.#server === null) throw new Error("workerd does not run");
     return this.#server.dispatchFetch(`http://host${route}`, init);
   }
 }
 
 /** One for this test alone, given by its context: tests that run side by side share all else. */
-export async function aHost({ onTestFinished }: Pick<TestContext, "onTestFinished">) {
-  const host = await HostProcess.start();
+export async function aHost(
+  { onTestFinished }: Pick<TestContext, "onTestFinished">,
+  options: HostOptions = {},
+) {
+  const host = await HostProcess.start(options);
   onTestFinished(() => host.end());
   return host;
 }

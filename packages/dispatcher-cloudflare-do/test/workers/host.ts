@@ -148,24 +148,6 @@ const actions: Script = {
     const error: unknown = await binding[input.method](input.id).catch((e: unknown) => e);
     return { isWorkflowError: error instanceof WorkflowError, code: (error as WorkflowError).code };
   },
-  async methods({ OBJECTS }) {
-    const object = OBJECTS.get(OBJECTS.idFromName("pawl")) as unknown as Record<string, any>;
-    const names = ["alarm", "engine", "#engine", "ready", "pawl", "ctx", "env"];
-    const callable: string[] = [];
-    for (const name of names) {
-      await object[name]?.({}).then(
-        () => callable.push(name),
-        () => {},
-      );
-    }
-    return callable;
-  },
-  async rawCall({ OBJECTS }, call: unknown) {
-    const object = OBJECTS.get(OBJECTS.idFromName("pawl")) as unknown as {
-      call(call: unknown): Promise<unknown>;
-    };
-    return object.call(call);
-  },
   evict: ({ OBJECTS }) =>
     hostIn(OBJECTS)
       .evict()

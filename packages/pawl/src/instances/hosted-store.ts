@@ -103,7 +103,13 @@ function startedFrom(
   return [{ iid, workflow, id, params, createdAt: answer.createdAt }];
 }
 
-function listed({ params: _, output, ...record }: InstanceRecord): ListedRecord {
+function listed(record: InstanceRecord): ListedRecord {
+  const { output } = record;
   const isTooLong = output !== null && isLongerInUtf8(output, OUTPUT_LISTED_MAX_BYTES);
-  return { ...record, output: isTooLong ? null : output, isOutputTooLong: isTooLong };
+  return {
+    ...record,
+    params: null,
+    output: isTooLong ? null : output,
+    isOutputTooLong: isTooLong,
+  };
 }

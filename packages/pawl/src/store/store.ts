@@ -169,8 +169,8 @@ export interface InstanceStore<Tx = unknown> extends Pick<
   fits?(target: Target): boolean;
 }
 
-/** Without what makes pages large. */
-export type ListedRecord = Omit<InstanceRecord, "params"> & {
+/** Without what makes pages large: params, and long outputs. */
+export type ListedRecord = InstanceRecord & {
   /** It is left out. */
   readonly isOutputTooLong: boolean;
 };

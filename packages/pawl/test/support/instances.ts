@@ -101,7 +101,12 @@ export async function instancesWorld(
   await store.register("runner", leaseMs);
   const limits = resolveLimits(limitOverrides);
   const hints = new Hints();
-  const hooks = new Deliverer(store, {}, webRuntime, { debug() {}, info() {}, warn() {}, error() {} });
+  const hooks = new Deliverer(store, {}, webRuntime, {
+    debug() {},
+    info() {},
+    warn() {},
+    error() {},
+  });
   const context: InstancesContext<SqliteHandle> = {
     store: hostedStore(store, hints, hooks),
     entries: entriesOf(registry, limits),

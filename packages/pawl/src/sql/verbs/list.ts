@@ -1,5 +1,10 @@
 import { isTerminal, type InstanceStatusName } from "../../model/status.js";
-import { comparePositions, listCursor, listPosition, type Position } from "../../store/list-cursor.js";
+import {
+  comparePositions,
+  listCursor,
+  listPosition,
+  type Position,
+} from "../../store/list-cursor.js";
 import type { InstanceRecord, Target } from "../../store/records.js";
 import type { ListQuery, Page } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";

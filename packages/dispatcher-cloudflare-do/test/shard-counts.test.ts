@@ -1,0 +1,69 @@
+import { describe, test } from "vitest";
+import { aHost } from "./support/host.js";
+import { Api, idsIn, spread } from "./support/shards.js";
+
+describe.concurrent("the number of objects", () => {
+  test("cannot change: all refuse, and nothing is lost", async ({ expect, onTestFinished }) => {
+    const host = await aHost({ onTestFinished }, spread({ shards: 2 }));
+    const ids = Array.from({ length: 8 }, (_, n) => `kept-${n}`);
+    for (const id of ids) await host.do("create", { binding: "WAITER", id });
+    await host.stop();
+    for (const sharding of [{ shards: 3 }, { shards: 1 }, { shardBy: "workflow" }]) {
+      await host.start(spread(sharding).bindings);
+      for (const id of [...ids, "new-1", "new-2", "new-3"]) {
+        await expect(host.do("create", { binding: "WAITER", id })).rejects.toThrow(
+          "IncompatibleDatabaseError: the instances of this namespace were spread with shards: 2",
+        );
+      }
+      const answer = await host.fetch("/api/workflows/waiter/instances");
+      expect(answer.status).toBe(503);
+      expect(await answer.json()).toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await host.stop();
+    }
+    await host.start(spread({ shards: 2 }).bindings);
+    for (const id of ids) {
+      await host.do("send", { binding: "WAITER", id, params: id });
+      expect(await host.do("result", { binding: "WAITER", id })).toBe(id);
+    }
+  });
+
+  test("cannot grow from one", async ({ expect, onTestFinished }) => {
+    const host = await aHost({ onTestFinished }, spread({}));
+    await host.do("create", { binding: "WAITER", id: "kept" });
+    await host.stop();
+    await host.start(spread({ shards: 2 }).bindings);
+    for (const id of ["kept", "new-1", "new-2"]) {
+      await expect(host.do("create", { binding: "WAITER", id })).rejects.toThrow(
+        "spread with shards: 1",
+      );
+    }
+  });
+
+  test("may be that of the workflows", async ({ expect, onTestFinished }) => {
+    const host = await aHost({ onTestFinished }, spread({ shardBy: "workflow" }));
+    const api = new Api(host);
+    for (let n = 0; n < 5; n++) {
+      await host.do("create", { binding: "WAITER", id: `w-${n}` });
+      await api.ask("POST", "/workflows/child/instances", { id: `c-${n}`, params: n });
+    }
+    const params = { children: 4, how: "throws" };
+    await host.do("create", { binding: "PARENT", id: "p", params, unrouted: true });
+    const made = await host.do<string[]>("result", { binding: "PARENT", id: "p" });
+    for (const id of made) await host.do("result", { binding: "CHILD", id });
+    const [first, parents, children, waiters] = await idsIn(host, [
+      "pawl",
+      "pawl:parent",
+      "pawl:child",
+      "pawl:waiter",
+    ]);
+    expect(first).toEqual([]);
+    expect(parents).toEqual(["p"]);
+    expect(children?.toSorted()).toEqual(["c-0", "c-1", "c-2", "c-3", "c-4", ...made].toSorted());
+    expect(waiters).toHaveLength(5);
+    const listed = await api.pages("/workflows/waiter/instances?pageSize=2&order=oldest");
+    expect(listed).toEqual(["w-0", "w-1", "w-2", "w-3", "w-4"]);
+    expect((await api.ask("GET", "/workflows/nobody/instances")).body.code).toBe(
+      "WORKFLOW_NOT_FOUND",
+    );
+  });
+});

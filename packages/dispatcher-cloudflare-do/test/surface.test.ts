@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Miniflare } from "miniflare";
+import { bundled, worker, workerd } from "./support/workerd.js";
+
+let server: Miniflare;
+
+beforeAll(async () => {
+  server = workerd(await bundled(worker("surface")), "Host");
+  await server.ready;
+});
+afterAll(() => server.dispose());
+
+async function raw(method: string, ...args: unknown[]) {
+  const body = JSON.stringify({ method, args });
+  const answer = await server.dispatchFetch("http://host/raw", { method: "POST", body });
+  return (await answer.json()) as { value?: unknown; error?: string };
+}
+
+test("over RPC an object answers to two methods, and has no values", async () => {
+  const answered = await (await server.dispatchFetch("http://host/")).json();
+  expect(answered).toEqual(["call", "sibling"]);
+});
+
+test("what is no call of theirs is refused, and the object goes on", async () => {
+  for (const call of [
+    {},
+    { binding: "PING" },
+    { binding: "constructor", method: "create" },
+    { binding: "PING", id: "a", method: "constructor" },
+    { binding: "PING", id: "a", method: "__proto__" },
+  ]) {
+    expect(await raw("call", call)).toEqual({ error: expect.any(String) });
+  }
+  for (const call of [
+    {},
+    { verb: "migrate", args: [] },
+    { verb: "commit", args: [[]] },
+    { verb: "claim", args: [{}] },
+    { verb: "constructor", args: [] },
+    { verb: "fits", args: [{}] },
+    { verb: "get" },
+    { verb: "get", args: [] },
+  ]) {
+    expect(await raw("sibling", call)).toEqual({ error: expect.any(String) });
+  }
+  const made = await raw("call", { binding: "PING", method: "create", options: { id: "a" } });
+  expect(made).toEqual({ value: '"a"' });
+});

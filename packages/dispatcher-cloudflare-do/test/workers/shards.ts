@@ -1,0 +1,154 @@
+import {
+  workflowsBinding,
+  workflowsDurableObject,
+  workflowsFetch,
+  type Sharding,
+  type SpreadOptions,
+} from "@pawl/dispatcher-cloudflare-do";
+import { defineRegistry, defineWorkflow, WorkflowEntrypoint } from "pawl";
+import type { WorkflowError, WorkflowEvent, WorkflowStep } from "pawl";
+
+type Env = {
+  readonly OBJECTS: DurableObjectNamespace;
+  readonly LEDGER: Fetcher;
+  /** JSON. */
+  readonly SHARDING: string;
+};
+
+async function note(env: Env, line: string): Promise<void> {
+  await env.LEDGER.fetch("http://ledger/", { method: "POST", body: line });
+}
+
+type Family = {
+  readonly children: number;
+  readonly ids?: readonly string[];
+  readonly how?: string;
+};
+type Maker = { create(options: { id?: string; params?: unknown }): Promise<{ id: string }> };
+
+class Parent extends WorkflowEntrypoint<Env, Family> {
+  override async run({ payload, instanceId }: WorkflowEvent<Family>, step: WorkflowStep) {
+    const { CHILD } = this.workflows as unknown as { CHILD: Maker };
+    return step.do("make", { retries: { limit: 3, delay: 10 } }, async ({ attempt }) => {
+      const made: string[] = [];
+      for (let n = 0; n < payload.children; n++) {
+        const id = payload.ids?.[n];
+        const child = await CHILD.create({ params: n, ...(id === undefined ? {} : { id }) });
+        made.push(child.id);
+      }
+      await note(this.env, `${instanceId} made ${attempt}`);
+      if (attempt === 1 && payload.how === "throws") throw new Error("after it has made them");
+      if (attempt === 1 && payload.how === "hangs") await new Promise(() => {});
+      return made;
+    });
+  }
+}
+
+const even = {
+  "~standard": {
+    version: 1 as const,
+    vendor: "test",
+    validate: (value: unknown) =>
+      Number(value) % 2 === 0 ? { value } : { issues: [{ message: "must be even" }] },
+  },
+};
+
+const registry = defineRegistry({
+  PARENT: { name: "parent", workflow: Parent },
+  CHILD: defineWorkflow({
+    name: "child",
+    run: (event, step, { env }) =>
+      step.do("ran", async () => {
+        await note(env as Env, `${event.instanceId} ran`);
+        return event.payload;
+      }),
+  }),
+  WAITER: defineWorkflow({
+    name: "waiter",
+    async run(_, step) {
+      return (await step.waitForEvent("the word", { type: "word" })).payload;
+    },
+  }),
+  EVEN: defineWorkflow({ name: "even", params: even, run: (event) => event.payload }),
+});
+
+function optionsOf(env: Env): SpreadOptions<typeof registry> {
+  return { workflows: registry, ...(JSON.parse(env.SHARDING) as Sharding) };
+}
+
+export class Host extends workflowsDurableObject<typeof registry, Env>((env) => ({
+  ...optionsOf(env),
+  namespace: env.OBJECTS,
+  hooks: { onInstanceFinished: ({ instanceId }) => note(env, `${instanceId} finished`) },
+})) {
+  // For the tests alone.
+  async evict(): Promise<void> {
+    this.ctx.abort("evicted");
+  }
+
+  async ids(): Promise<string[]> {
+    const query = "SELECT id FROM pawl_instance";
+    return this.ctx.storage.sql
+      .exec<{ id: string }>(query)
+      .toArray()
+      .map(({ id }) => id);
+  }
+}
+
+type Input = {
+  readonly binding: "CHILD";
+  readonly id: string;
+  readonly params?: unknown;
+  readonly batch: { id: string; params?: unknown }[];
+  readonly method: "pause";
+  readonly object: string;
+  /** As a caller that does not know of shards. */
+  readonly unrouted?: boolean;
+};
+
+const actions: {
+  readonly [name: string]: (env: Env, input: Input) => Promise<unknown>;
+} = {
+  create: async (env, { binding, id, params, unrouted }) =>
+    (await bindingsOf(env, unrouted)[binding].create({ ...(id && { id }), params })).id,
+  createBatch: async (env, { binding, batch, unrouted }) =>
+    (await bindingsOf(env, unrouted)[binding].createBatch(batch)).map(({ id }) => id),
+  control: async (env, { binding, id, method, unrouted }) =>
+    (await bindingsOf(env, unrouted)[binding].get(id))[method](),
+  send: async (env, { binding, id, params, unrouted }) =>
+    (await bindingsOf(env, unrouted)[binding].get(id)).sendEvent({ type: "word", payload: params }),
+  result: async (env, { binding, id, unrouted }) =>
+    (await bindingsOf(env, unrouted)[binding].get(id)).result({ timeout: "30 seconds" }),
+  ids: (env, { object }) => objectOf(env, object).ids(),
+  evict: (env, { object }) =>
+    objectOf(env, object)
+      .evict()
+      .catch(() => {}),
+};
+
+function bindingsOf(env: Env, unrouted = false) {
+  return unrouted
+    ? workflowsBinding<typeof registry>(env.OBJECTS)
+    : workflowsBinding(env.OBJECTS, optionsOf(env));
+}
+
+function objectOf({ OBJECTS }: Env, name: string): Pick<Host, "ids" | "evict"> {
+  return OBJECTS.get(OBJECTS.idFromName(name)) as unknown as Host;
+}
+
+export default {
+  async fetch(request, env) {
+    const { pathname } = new URL(request.url);
+    if (pathname.startsWith("/api/")) {
+      const isUnrouted = request.headers.has("x-unrouted");
+      return workflowsFetch(env.OBJECTS, request, isUnrouted ? undefined : optionsOf(env));
+    }
+    try {
+      const value = await actions[pathname.slice(1)]?.(env, await request.json());
+      return Response.json({ value: value ?? null });
+    } catch (error) {
+      const { name, message, code } = error as WorkflowError;
+      return Response.json({ name, message, code }, { status: 500 });
+    }
+  },
+} satisfies ExportedHandler<Env>;
