@@ -8,6 +8,7 @@ import { checkOptions } from "./model/known-options.js";
 import type { RuntimeResponse, WebRequest } from "./model/web.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
 import { list, type InstanceList, type ListOptions } from "./instances/list.js";
+import { validBounds } from "./instances/requests.js";
 import { defaultRunnerOptions, type TickOptions, type TickResult } from "./runner/options.js";
 import type { DispatchedRunner } from "./runner/runner.js";
 import { webRuntime } from "./runtime.js";
@@ -60,7 +61,7 @@ export function createWorkflows<const R extends Registry, Tx>(
     },
     list: (workflow, query) => list(instances, workflow, query),
     history: (workflow, id, query) => history(instances, workflow, id, query),
-    tick: (bounds) => runner.tick(bounds),
+    tick: async (bounds = {}) => runner.tick(validBounds(bounds)),
     wake: () => runner.wake(),
     fetch: (request) => http.fetch(request),
     close: async () => {

@@ -1,3 +1,4 @@
+import { validEvent, validItems, validNew, validWait } from "../authoring/binding-options.js";
 import type {
   CreateOptions,
   InstanceStatus,
@@ -12,7 +13,7 @@ import {
   WorkflowError,
   type WorkflowErrorCode,
 } from "../model/errors.js";
-import { checkOptions, type Known } from "../model/known-options.js";
+import { checkOptions, requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
 import { historyFrom, listFrom, statusFrom } from "./answers.js";
@@ -44,18 +45,20 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
   const names = new Names(transport);
   return {
     workflows: bindings(transport, names) as ClientBindings<Engine["workflows"]>,
-    async list(workflow, query = {}, { signal } = {}) {
+    async list(workflow, query = {}, more = {}) {
+      const signal = signalOf(more);
       const params = { workflowName: workflow };
       return listFrom(await transport.call("listInstances", { params, query, signal }));
     },
-    async history(workflow, id, query = {}, { signal } = {}) {
+    async history(workflow, id, query = {}, more = {}) {
+      const signal = signalOf(more);
       const params = { workflowName: workflow, instanceId: id };
       return historyFrom(await transport.call("getHistory", { params, query, signal }));
     },
-    async registered({ signal } = {}) {
-      return (await transport.call("listWorkflows", { signal })).workflows;
+    async registered(more = {}) {
+      return (await transport.call("listWorkflows", { signal: signalOf(more) })).workflows;
     },
-    tick: (body = {}, { signal } = {}) => transport.call("tick", { body, signal }),
+    tick: async (body = {}, more = {}) => transport.call("tick", { body, signal: signalOf(more) }),
   };
 }
 
@@ -116,11 +119,9 @@ class Binding implements ClientWorkflow {
     this.#name = name;
   }
 
-  async create(
-    options: CreateOptions = {},
-    { signal }: RequestOptions = {},
-  ): Promise<ClientInstance> {
-    const body = newInstance(options);
+  async create(options: CreateOptions = {}, more: RequestOptions = {}): Promise<ClientInstance> {
+    const signal = signalOf(more);
+    const body = newInstance(validNew(options));
     const params = { workflowName: await this.#name(signal) };
     const { id } = await this.#transport.call("createInstance", { params, body, signal });
     return this.#instance(id);
@@ -128,15 +129,17 @@ class Binding implements ClientWorkflow {
 
   async createBatch(
     batch: readonly (CreateOptions & { readonly id: string })[],
-    { signal }: RequestOptions = {},
+    more: RequestOptions = {},
   ): Promise<ClientInstance[]> {
-    const body = { instances: batch.map(newInstance) };
+    const signal = signalOf(more);
+    const body = { instances: validItems(batch).map(newInstance) };
     const params = { workflowName: await this.#name(signal) };
     const created = await this.#transport.call("createBatch", { params, body, signal });
     return created.instances.map(({ id }) => this.#instance(id));
   }
 
-  async get(id: string, { signal }: RequestOptions = {}): Promise<ClientInstance> {
+  async get(id: string, more: RequestOptions = {}): Promise<ClientInstance> {
+    const signal = signalOf(more);
     const params = { workflowName: await this.#name(signal), instanceId: id };
     await this.#transport.call("getInstance", { params, signal });
     return this.#instance(id);
@@ -158,7 +161,8 @@ class Instance implements ClientInstance {
     this.id = id;
   }
 
-  async status({ signal }: RequestOptions = {}): Promise<InstanceStatus> {
+  async status(more: RequestOptions = {}): Promise<InstanceStatus> {
+    const signal = signalOf(more);
     const params = await this.#params(signal);
     const { details } = await this.#transport.call("getInstance", { params, signal });
     return statusFrom(details);
@@ -180,8 +184,9 @@ class Instance implements ClientInstance {
     return this.#control("restartInstance", more);
   }
 
-  async sendEvent(event: SentEvent, { signal }: RequestOptions = {}): Promise<void> {
-    const { type, id = this.#transport.newKey(), payload } = event;
+  async sendEvent(event: SentEvent, more: RequestOptions = {}): Promise<void> {
+    const signal = signalOf(more);
+    const { type, id = this.#transport.newKey(), payload } = validEvent(event);
     const body = {
       type,
       id,
@@ -194,7 +199,8 @@ class Instance implements ClientInstance {
   }
 
   async result(options: ResultOptions = {}): Promise<unknown> {
-    return awaitResult(this.#transport, await this.#params(options.signal), options);
+    const { signal } = validWait(options);
+    return awaitResult(this.#transport, await this.#params(signal), options);
   }
 
   async #params(signal: Signal | undefined): Promise<Target> {
@@ -203,10 +209,18 @@ class Instance implements ClientInstance {
 
   async #control(
     operation: "pauseInstance" | "resumeInstance" | "terminateInstance" | "restartInstance",
-    { signal }: RequestOptions = {},
+    more: RequestOptions = {},
   ): Promise<void> {
+    const signal = signalOf(more);
     await this.#transport.call(operation, { params: await this.#params(signal), signal });
   }
+}
+
+const requestOptions = { signal: true } as const;
+
+/** There is no `tx` here: one that was ignored would promise what nobody keeps. */
+function signalOf(given: RequestOptions): Signal | undefined {
+  return requestedOptions("options of a request", given, requestOptions).signal;
 }
 
 function newInstance({ id, params }: CreateOptions): object {

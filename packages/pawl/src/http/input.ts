@@ -1,4 +1,5 @@
-import { invalidRequest, validObject } from "../instances/requests.js";
+import { invalidRequest } from "../instances/requests.js";
+import { requestedOptions } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import type { Route } from "./contract.js";
 import type { Schema } from "./schema.js";
@@ -45,12 +46,9 @@ export function checkKeys(
     if (items !== undefined) given.forEach((item, i) => checkKeys(items, item, `${what}[${i}]`));
   }
   if (json.type !== "object") return;
-  const object = validObject(what, given as object);
   const known = Object.keys(json.properties ?? {});
-  const strange = Object.keys(object).find((key) => !known.includes(key));
-  if (strange !== undefined) {
-    throw invalidRequest(`${what} has no ${quote(strange)}; it may have ${known.join(", ")}`);
-  }
+  const named = Object.fromEntries(known.map((key) => [key, true] as const));
+  const object = requestedOptions(what, given as object, named);
   for (const [i, key] of known.entries()) {
     const part = parts[i];
     const value: unknown = (object as Record<string, unknown>)[key];

@@ -1,10 +1,11 @@
+import { elementOf } from "../authoring/binding-options.js";
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { makeBinding } from "../instances/bindings.js";
 import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
 import { knownWorkflow, list, type ListOptions } from "../instances/list.js";
 import type { InstancesContext, ParentRun } from "../instances/ports.js";
-import { elementOf, invalidRequest } from "../instances/requests.js";
+import { invalidRequest, validBounds } from "../instances/requests.js";
 import type { Signal } from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
 import { SerializationError, WorkflowError, type WorkflowErrorCode } from "../model/errors.js";
@@ -194,10 +195,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
       if (context.tick === null) {
         throw new WorkflowError("TICK_DISABLED", "ticks over HTTP are switched off (tick.enabled)");
       }
-      return context.tick({
-        maxInstances: countIn(body, "maxInstances"),
-        maxSteps: countIn(body, "maxSteps"),
-      });
+      return context.tick(validBounds(body));
     },
 
     openApi,
@@ -234,11 +232,4 @@ function untagged(json: unknown, what: string, code: WorkflowErrorCode): unknown
     if (!(error instanceof SerializationError)) throw error;
     throw new WorkflowError(code, `${what}: ${error.message}`, { cause: error });
   }
-}
-
-function countIn(body: Call["body"], name: string): number | undefined {
-  const count = body[name];
-  if (count === undefined) return undefined;
-  if (Number.isSafeInteger(count) && (count as number) >= 1) return count as number;
-  throw invalidRequest(`${name} must be a whole number from 1, got ${quote(count)}`);
 }

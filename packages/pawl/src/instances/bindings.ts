@@ -1,3 +1,4 @@
+import { elementOf, validNew, validTx } from "../authoring/binding-options.js";
 import type {
   CreateOptions,
   InstanceTypes,
@@ -12,7 +13,7 @@ import { quote } from "../model/quote.js";
 import { insert, name, type Wanted } from "./create.js";
 import { Instance, type InstanceScope } from "./instance.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
-import { elementOf, instanceNotFound, validBatch, validObject } from "./requests.js";
+import { instanceNotFound, validBatch } from "./requests.js";
 
 /** One `Workflow` per binding key; with a parent, for the code of that run. */
 export function makeBindings<Tx>(
@@ -45,8 +46,8 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
     options: CreateOptions = {},
     more: TxOptions<Tx> = {},
   ): Promise<WorkflowInstance<InstanceTypes, Tx>> {
-    const { tx } = validObject("options of create", more);
-    const wanted = this.#name(validObject("what create takes", options));
+    const tx = validTx("create", more);
+    const wanted = this.#name(validNew(options));
     const [isOurs] = await this.#insert([wanted], tx);
     if (isOurs === true) return new Instance(this.#scope, wanted.id);
     throw new WorkflowError(
@@ -60,7 +61,7 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
     options: TxOptions<Tx> = {},
   ): Promise<WorkflowInstance<InstanceTypes, Tx>[]> {
     const { limits } = this.#scope.context;
-    const { tx } = validObject("options of createBatch", options);
+    const tx = validTx("createBatch", options);
     const byId = new Map<string, Wanted>();
     for (const [i, item] of validBatch(batch, limits).entries()) {
       const id = validInstanceId(item.id, limits, `${elementOf(i)}.id`);

@@ -1,6 +1,7 @@
 import type { InstanceStatus } from "../authoring/bindings.js";
 import type { Codec } from "../model/codec.js";
 import { describeError, type ErrorDescription } from "../model/error-codec.js";
+import { requestedOptions, type Known } from "../model/known-options.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
 import type {
@@ -86,6 +87,7 @@ export type HistoryEvent = {
   readonly consumedByStep: number | null;
 };
 
+const historyOptions: Known<HistoryOptions> = { runNumber: true, pageSize: true, cursor: true };
 const MAX_RUN_NUMBER = 2 ** 31 - 1;
 
 export async function history<Tx>(
@@ -96,7 +98,7 @@ export async function history<Tx>(
 ): Promise<History> {
   const { store, codec, limits } = context;
   const target = { workflow, id };
-  const { runNumber } = options;
+  const { runNumber } = requestedOptions("options of history", options, historyOptions);
   knownWorkflow(context, workflow);
   validInstanceId(id, limits);
   if (runNumber !== undefined && !(Number.isInteger(runNumber) && runNumber >= 1)) {

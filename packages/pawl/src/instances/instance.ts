@@ -1,3 +1,4 @@
+import { validEvent, validTx, validWait } from "../authoring/binding-options.js";
 import type {
   InstanceStatus,
   InstanceTypes,
@@ -14,7 +15,7 @@ import type { InstanceStatusName } from "../model/status.js";
 import type { Target } from "../store/records.js";
 import type { ControlAnswer } from "../store/store.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
-import { instanceNotFound, validObject } from "./requests.js";
+import { instanceNotFound } from "./requests.js";
 import { awaitResult } from "./result.js";
 import { statusOf } from "./status.js";
 import { encodePayload } from "./values.js";
@@ -66,8 +67,8 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
 
   async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {
     const { context, entry, newId } = this.#scope;
-    const { tx } = validObject("options of sendEvent", options);
-    const { type, id, payload } = validObject("an event", event);
+    const tx = validTx("sendEvent", options);
+    const { type, id, payload } = validEvent(event);
     declared(validEventType(type, context.limits), entry);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);
     const { store } = await this.#ready();
@@ -86,8 +87,8 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
   }
 
   async result(options: ResultOptions = {}): Promise<unknown> {
-    validObject("options of result", options);
-    return awaitResult(await this.#ready(), this.#target, options);
+    const wanted = validWait(options);
+    return awaitResult(await this.#ready(), this.#target, wanted);
   }
 
   get #target(): Target {

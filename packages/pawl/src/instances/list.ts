@@ -1,11 +1,14 @@
 import type { InstanceStatus } from "../authoring/bindings.js";
 import { WorkflowError } from "../model/errors.js";
+import { requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { isInstanceStatusName, type InstanceStatusName } from "../model/status.js";
 import type { ListedRecord } from "../store/store.js";
 import type { InstancesContext } from "./ports.js";
 import { invalidRequest, validCursor, validPageSize } from "./requests.js";
 import { statusOf } from "./status.js";
+
+const listOptions: Known<ListOptions> = { status: true, order: true, pageSize: true, cursor: true };
 
 export type ListOptions = {
   readonly status?: InstanceStatusName | undefined;
@@ -40,7 +43,7 @@ export async function list<Tx>(
 ): Promise<InstanceList> {
   const { store, limits } = context;
   knownWorkflow(context, workflow);
-  const { status, order = "newest" } = options;
+  const { status, order = "newest" } = requestedOptions("options of list", options, listOptions);
   if (status !== undefined && !isInstanceStatusName(status)) {
     throw invalidRequest(`status must be a status word such as "running", got ${quote(status)}`);
   }

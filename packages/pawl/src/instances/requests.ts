@@ -1,5 +1,8 @@
+import { validItems } from "../authoring/binding-options.js";
+import type { CreateOptions } from "../authoring/bindings.js";
 import { WorkflowError } from "../model/errors.js";
 import type { Limits } from "../model/limits.js";
+import { requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import type { Target } from "../store/records.js";
 
@@ -16,27 +19,33 @@ export function instanceNotFound({ workflow, id }: Target): WorkflowError {
   );
 }
 
-/** The given options, if they are an object. */
-export function validObject<T extends object>(what: string, given: T): T {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw invalidRequest(`${what} must be an object, got ${quote(given)}`);
-  }
-  return given;
+export function validBatch<T extends CreateOptions>(
+  given: readonly T[],
+  limits: Limits,
+): readonly T[] {
+  const batch = validItems(given);
+  if (batch.length <= limits.batchMaxInstances) return batch;
+  throw invalidRequest(
+    `a batch may have at most ${limits.batchMaxInstances} instances, got ${batch.length}`,
+  );
 }
 
-export function validBatch<T extends object>(given: readonly T[], limits: Limits): readonly T[] {
-  if (!Array.isArray(given)) throw invalidRequest(`a batch must be an array, got ${quote(given)}`);
-  if (given.length > limits.batchMaxInstances) {
-    throw invalidRequest(
-      `a batch may have at most ${limits.batchMaxInstances} instances, got ${given.length}`,
-    );
-  }
-  return given.map((item: T, i) => validObject(elementOf(i), item));
+type Bounds<Count> = { readonly maxInstances?: Count; readonly maxSteps?: Count };
+const bounds: Known<Bounds<unknown>> = { maxInstances: true, maxSteps: true };
+
+/** How much a tick may do. */
+export function validBounds(given: Bounds<unknown>): Bounds<number | undefined> {
+  const { maxInstances, maxSteps } = requestedOptions("options of tick", given, bounds);
+  return {
+    maxInstances: validCount("maxInstances", maxInstances),
+    maxSteps: validCount("maxSteps", maxSteps),
+  };
 }
 
-/** How an element of a batch is named, to whoever sent it. */
-export function elementOf(i: number): string {
-  return `instances[${i}]`;
+function validCount(name: string, count: unknown): number | undefined {
+  if (count === undefined || count === Infinity) return undefined;
+  if (Number.isSafeInteger(count) && (count as number) >= 1) return count as number;
+  throw invalidRequest(`${name} must be a whole number from 1, got ${quote(count)}`);
 }
 
 export function validPageSize(given: number | undefined, limits: Limits): number {

@@ -179,11 +179,20 @@ describe("describeError", () => {
     expect(describeThrown("boom")).toEqual({ name: "Error", message: "boom" });
     expect(describeThrown(undefined)).toEqual({
       name: "Error",
-      message: 'thrown: {"$pawl":"undefined"}',
+      message: "a value was thrown that is no error: undefined",
     });
     expect(describeThrown({ reason: 1 })).toEqual({
       name: "Error",
-      message: 'thrown: {"reason":1}',
+      message: "a value was thrown that is no error: { reason: 1 }",
+    });
+    expect(describeThrown("")).toEqual({
+      name: "Error",
+      message: 'a value was thrown that is no error: ""',
+    });
+    expect(describeThrown({ code: 4, message: "busy", name: "GrpcError" })).toEqual({
+      name: "GrpcError",
+      message: "busy",
+      code: 4,
     });
   });
 

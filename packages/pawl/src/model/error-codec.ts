@@ -1,5 +1,6 @@
 import { buildError, isError, readError } from "./codec/error-shape.js";
 import { jsonPlusCodec } from "./codec.js";
+import { show } from "./show.js";
 
 /** The text of any error stays below this, whatever was thrown. */
 export const errorTextMaxBytes = 65_536;
@@ -64,8 +65,9 @@ class Copier {
       return jsonPlusCodec.decode(encode(thrown, valueMaxBytes));
     } catch (error) {
       // Maybe it is like an error: an instance of some library's class, with a message.
-      const isLikeError = readError(Object(thrown)).message !== "";
-      return isLikeError ? this.#copyError(Object(thrown)) : new Error((error as Error).message);
+      return isLikeError(Object(thrown))
+        ? this.#copyError(Object(thrown))
+        : new Error((error as Error).message);
     }
   }
 
@@ -114,11 +116,17 @@ export type ErrorDescription = { name: string; message: string; code?: string | 
 /** What a status shows of a stored error. Anything can be thrown; people get a name and a message all the same. */
 export function describeError(text: string): ErrorDescription {
   const thrown = decodeOrExplain(text);
-  if (typeof thrown !== "object" || thrown === null || !isError(thrown)) {
-    return { name: "Error", message: typeof thrown === "string" ? thrown : `thrown: ${text}` };
+  if (typeof thrown === "string" && thrown !== "") return { name: "Error", message: thrown };
+  if (typeof thrown !== "object" || thrown === null || !isLikeError(thrown)) {
+    return { name: "Error", message: `a value was thrown that is no error: ${show(thrown)}` };
   }
   const { name, message, code } = readError(thrown);
   return { name, message, ...(code === undefined ? {} : { code }) };
+}
+
+/** Also what libraries throw in place of one: `{ code: 4, message: "…" }`. */
+function isLikeError(thrown: object): boolean {
+  return isError(thrown) || readError(thrown).message !== "";
 }
 
 /** One unreadable error must not make a whole list of instances unreadable. */

@@ -1,4 +1,4 @@
-import { ValidationError } from "./errors.js";
+import { ValidationError, WorkflowError } from "./errors.js";
 import { quote } from "./quote.js";
 
 /** Every option, named once: the compiler sees to it that none is missing. */
@@ -23,11 +23,36 @@ export function checkOptions<Options extends object>(
   given: Options,
   known: Readonly<Record<string, true>>,
 ): Options {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (!isObject(given)) {
     throw new ValidationError(`${what} must be an object, got ${quote(given)}`);
   }
-  const strange = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  const strange = strangeIn(given, known);
   if (strange === undefined) return given;
   const names = Object.keys(known).join(", ");
   throw new ValidationError(`${what}: there is no ${quote(strange)}; there are ${names}`);
+}
+
+/** The same of what a request asks for: its caller is to blame, in process as over HTTP. */
+export function requestedOptions<Options extends object>(
+  what: string,
+  given: Options,
+  known: Readonly<Record<string, true>>,
+): Options {
+  if (!isObject(given)) throw invalid(`${what} must be an object, got ${quote(given)}`);
+  const strange = strangeIn(given, known);
+  if (strange === undefined) return given;
+  const names = Object.keys(known).join(", ");
+  throw invalid(`${what} has no ${quote(strange)}; it may have ${names}`);
+}
+
+function invalid(message: string): WorkflowError {
+  return new WorkflowError("INVALID_REQUEST", message);
+}
+
+function isObject(given: unknown): given is object {
+  return typeof given === "object" && given !== null && !Array.isArray(given);
+}
+
+function strangeIn(given: object, known: Readonly<Record<string, true>>): string | undefined {
+  return Object.keys(given).find((name) => !Object.hasOwn(known, name));
 }
