@@ -3,6 +3,7 @@ import { newAborter, type Aborter, type Signal } from "../model/abort.js";
 import { StepTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { Cancel, Runtime } from "../model/seams.js";
+import type { ChildCounts } from "./children.js";
 import type { Body, Step } from "./step.js";
 
 export type AttemptOutcome = { readonly value: unknown } | { readonly error: unknown };
@@ -13,8 +14,7 @@ export class Attempt {
   readonly body: Body;
   readonly number: number;
   readonly startedAtMs: number;
-  /** How many children this attempt has created so far. */
-  children = 0;
+  #children: ChildCounts | null = null;
   #counts: Map<string, number> | null = null;
   readonly #runtime: Runtime;
   /** Made when the body asks for its signal: few do, and it takes longer than all the rest. */
@@ -40,6 +40,11 @@ export class Attempt {
   /** How often it has called steps, by name. */
   get counts(): Map<string, number> {
     return (this.#counts ??= new Map());
+  }
+
+  /** The children that it has created so far. */
+  get children(): ChildCounts {
+    return (this.#children ??= new Map());
   }
 
   begin(instanceId: string): void {

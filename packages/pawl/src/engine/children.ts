@@ -8,14 +8,18 @@ type Code = {
   durable(): Promise<void>;
 };
 
+/** Counts the children of one place by what is asked for. */
+export type ChildCounts = Map<string, number>;
+
 /**
  * Where a run's children come from: the run, the step, and which of its children. A body that is tried again, or
- * code that is replayed, names the same origins in the same order, and so creates each child once.
+ * code that is replayed, names the same origins, and so creates each child once: one with an id whenever it asks for
+ * that one, others in their order.
  */
 export class Children {
   readonly #parent: string;
   readonly #code: Code;
-  #outsideSteps = 0;
+  readonly #outsideSteps: ChildCounts = new Map();
 
   constructor(iid: string, runNumber: number, code: Code) {
     this.#parent = `${iid}-${runNumber}`;
@@ -26,15 +30,21 @@ export class Children {
     return this.#code.durable();
   }
 
-  nextOrigin(): { readonly origin: string; readonly id: string } {
+  nextOrigin(named: string | null): { readonly origin: string; readonly id: string } {
     const attempt = this.#code.currentAttempt();
-    const origin =
-      attempt === null
-        ? `${this.#parent}-0-${++this.#outsideSteps}`
-        : `${this.#parent}-${hash(`${attempt.step.count} ${attempt.step.name}`)}-${++attempt.children}`;
+    const place = attempt === null ? "0" : hash(`${attempt.step.count} ${attempt.step.name}`);
+    const nth = countUp(attempt?.children ?? this.#outsideSteps, named ?? "");
+    const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;
+    const origin = `${this.#parent}-${place}-${which}`;
     // Ids must not begin with a hyphen, and internal ids may.
     return { origin, id: `c${origin}` };
   }
+}
+
+function countUp(counts: ChildCounts, what: string): number {
+  const count = (counts.get(what) ?? 0) + 1;
+  counts.set(what, count);
+  return count;
 }
 
 /** 64 bits of FNV-1a, twice with different seeds: enough to tell apart the steps of one run. */

@@ -16,8 +16,8 @@ export type Wanted = {
 };
 
 /**
- * Names an instance at the moment of the call: children are numbered in the order in which the code asked for
- * them, whatever it awaits afterwards.
+ * Names an instance at the moment of the call: children without an id are numbered in the order in which the code
+ * asked for them, whatever it awaits afterwards.
  */
 export function name<Tx>(
   options: CreateOptions,
@@ -25,7 +25,9 @@ export function name<Tx>(
 ): Wanted {
   const { limits, store } = context;
   const given = options.id === undefined ? undefined : validInstanceId(options.id, limits);
-  const child: ChildOrigin | undefined = parent?.nextOrigin();
+  const child: ChildOrigin | undefined = parent?.nextOrigin(
+    given === undefined ? null : `${entry.name}/${given}`,
+  );
   return {
     id: given ?? child?.id ?? fittingId(newId, (id) => store.fits?.({ workflow: entry.name, id })),
     ...(child === undefined ? {} : { origin: child.origin }),

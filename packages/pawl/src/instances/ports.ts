@@ -63,8 +63,8 @@ export type StartedInstance = {
 export interface ParentRun {
   /** Resolves when all that the code has seen is durable. */
   barrier(): Promise<void>;
-  /** Of the next child: where it comes from, and a default id derived from that. */
-  nextOrigin(): ChildOrigin;
+  /** Of the next child: where it comes from, and a default id derived from that. `named`: its workflow and id, if given. */
+  nextOrigin(named: string | null): ChildOrigin;
 }
 
 export type ChildOrigin = { readonly origin: string; readonly id: string };

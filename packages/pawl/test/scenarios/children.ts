@@ -60,6 +60,28 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("child")).toSorted()).toEqual((seen[0] as string[]).toSorted());
     });
 
+    test("a step that is tried again finds its named children in any order", async () => {
+      const s = await stage(
+        on,
+        {
+          PARENT: (_event, step, { workflows }) =>
+            step.do("start", { retries: { limit: 1, delay: 1_000 } }, async ({ attempt }) => {
+              const ids = attempt === 1 ? ["a", "b"] : ["b", "c", "a"];
+              for (const id of ids) await workflows["CHILD"]?.create({ id });
+              if (attempt === 1) throw new Error("after the children");
+              await workflows["CHILD"]?.create({ id: "b" });
+            }),
+          CHILD: () => "grown up",
+        },
+        { runner },
+      );
+      expect(await s.run()).toMatchObject({
+        status: "errored",
+        error: { code: "INSTANCE_ID_ALREADY_EXISTS", message: expect.stringContaining('"b"') },
+      });
+      expect((await s.ids("child")).toSorted()).toEqual(["a", "b", "c"]);
+    });
+
     test("a child created outside of steps is created once, however often the code is replayed", async () => {
       const s = await stage(
         on,
