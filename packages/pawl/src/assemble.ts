@@ -77,6 +77,7 @@ export function assemble<const R extends Registry, Tx>(
     wake: () => runner.wake(),
     poke: (owner, target) => runner.poke(owner, target),
     isHere: (target) => runner.isHere(target),
+    left: (target, ms, signal) => runner.left(target, ms, signal),
     finished: (target, ms, signal) => runner.finished(target, ms, signal),
     askOthers: (target) => runner.askOthers(target),
     tellEnd: (target) => runner.tellEnd(target),

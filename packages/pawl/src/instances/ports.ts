@@ -31,6 +31,8 @@ export interface RunnerHints {
   poke(owner: string, target: Target): void;
   /** That run is in the memory of this process: it has not ended, as far as it knows. */
   isHere(target: Target): boolean;
+  /** As `finished`, of a run that is here; also when it leaves, parked or lost. */
+  left(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
   /**
    * Resolves when that run may have finished, at the latest after `ms` or when the signal fires. Answers how, if it
    * ended in this process.

@@ -11,6 +11,8 @@ import { decodeStored } from "./values.js";
 
 const FIRST_WAIT_MS = 25;
 const LONGEST_WAIT_MS = 2_000;
+/** Who waits for a run that is here is told when it leaves: this is only in case that was missed. */
+const LONGEST_STAY_MS = 10_000;
 /** Who will be told looks now and then all the same: hints get lost. The first looks see what ended before it had asked. */
 const WHEN_TOLD = { soonMs: 100, firstMs: 1_000, longestMs: 10_000 };
 
@@ -26,22 +28,25 @@ export async function awaitResult(
 ): Promise<unknown> {
   const { store, hints, runtime } = context;
   const endsAt = runtime.clock.now() + requestedMs("timeout", timeout);
+  const leftMs = (): number => Math.max(0, endsAt - runtime.clock.now());
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = nextWaitMs(waitMs, hints.askOthers(target))) {
     throwIfAborted(signal);
-    // Most runs that are here end soon, and then bring their outcome: two reads less.
-    if (waitMs > FIRST_WAIT_MS || !hints.isHere(target)) {
-      const record = await store.get(target);
-      if (record === null) throw instanceNotFound(target);
-      const outcome = outcomeOf(target, record, context);
-      if (outcome !== undefined) return outcome.value;
-      if (endsAt <= runtime.clock.now()) {
-        throw new ResultTimeoutError(
-          `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
-        );
-      }
+    // Most runs that are here end here, and bring their outcome: no read.
+    while (hints.isHere(target) && leftMs() > 0) {
+      const ended = await hints.left(target, Math.min(LONGEST_STAY_MS, leftMs()), signal);
+      if (ended !== null) return outcomeOf(target, ended, context)?.value;
+      throwIfAborted(signal);
     }
-    const leftMs = Math.max(0, endsAt - runtime.clock.now());
-    const ended = await hints.finished(target, Math.min(waitMs, leftMs), signal);
+    const record = await store.get(target);
+    if (record === null) throw instanceNotFound(target);
+    const outcome = outcomeOf(target, record, context);
+    if (outcome !== undefined) return outcome.value;
+    if (leftMs() === 0) {
+      throw new ResultTimeoutError(
+        `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
+      );
+    }
+    const ended = await hints.finished(target, Math.min(waitMs, leftMs()), signal);
     if (ended !== null) return outcomeOf(target, ended, context)?.value;
   }
 }

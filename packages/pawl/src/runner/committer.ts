@@ -21,6 +21,8 @@ export interface CommitEvents {
 const BUSY_MS = 5;
 const MAX_BUSY_MS = 200;
 const RESEND_MS = 250;
+/** Smaller batches cost the database more than the turns win. */
+const LEAST_HALF = 50;
 
 /**
  * Group commit: while a batch is on its way, the parts of all other runs collect and go out as the next one. A
@@ -69,14 +71,26 @@ export class Committer {
     this.#sendIsDue = true;
     this.#runtime.scheduler.macrotask(() => {
       this.#sendIsDue = false;
-      const batch = this.#collect();
-      if (batch.length === 0) return;
-      void this.#send(batch);
-      this.#scheduleSend();
+      this.#sendNext(0);
+      if (this.#waiting.size > 0) this.#scheduleSend();
     });
   }
 
-  #collect(): [Run, Part][] {
+  /** `answered`: runs that will soon have something to send again. */
+  #sendNext(answered: number): void {
+    if (this.#inFlight >= this.#limits.inFlight) return;
+    const batch = this.#collect(this.#batchSize(answered));
+    if (batch.length > 0) void this.#send(batch);
+  }
+
+  /** Half of the runs, where the other half can go on meanwhile: or they would wait for the database, and it for them. */
+  #batchSize(answered: number): number {
+    const moving = this.#waiting.size + answered;
+    const isHalved = this.#store.isRemote === true && moving >= 2 * LEAST_HALF;
+    return Math.min(this.#limits.parts, isHalved ? Math.ceil(moving / 2) : moving);
+  }
+
+  #collect(atMost: number): [Run, Part][] {
     const batch: [Run, Part][] = [];
     let bytes = 0;
     for (const run of this.#waiting) {
@@ -90,7 +104,7 @@ export class Committer {
       this.#waiting.delete(run);
       batch.push([run, part]);
       bytes += size;
-      if (batch.length === this.#limits.parts) break;
+      if (batch.length === atMost) break;
     }
     return batch;
   }
@@ -100,6 +114,8 @@ export class Committer {
     const answers = await this.#answersTo(batch.map(([, part]) => part));
     this.#inFlight -= 1;
     if (this.#isClosed || answers === null) return;
+    // First of all, so that the database works while these runs go on.
+    this.#sendNext(batch.length);
     for (const [n, [run, part]] of batch.entries()) {
       this.#tell(run, part, answers[n] as PartAnswer);
     }

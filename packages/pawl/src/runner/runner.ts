@@ -61,6 +61,8 @@ export class Runner implements RunHost, RunnerHints {
   #noting: Cancel | null = null;
 
   readonly #finishWaiters: FinishWaiters;
+  /** Of runs that are here. */
+  readonly #leaveWaiters: FinishWaiters;
   readonly #others: Others;
 
   #dispatcher: ((inMs: number) => void) | null = null;
@@ -108,6 +110,7 @@ export class Runner implements RunHost, RunnerHints {
       failed: () => this.#lease.lostTouch(),
     });
     this.#finishWaiters = new FinishWaiters(runtime.scheduler);
+    this.#leaveWaiters = new FinishWaiters(runtime.scheduler);
     this.#others = new Others(store.hints, runtime, logger, this.#finishWaiters, {
       due: (inMs) => this.#dispatcher?.(inMs),
       changed: (owner, target) => this.#lookAtOwn(owner, target),
@@ -379,7 +382,7 @@ export class Runner implements RunHost, RunnerHints {
   }
 
   ended(run: Run, how: TurnEnd): void {
-    this.#leave(run);
+    this.#leave(run, how === "finished" ? run.end : null);
     if (how === "parked" || how === "paused") this.#live.keep(run);
     // One that is held is "gone", and comes back at its time.
     const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
@@ -392,9 +395,10 @@ export class Runner implements RunHost, RunnerHints {
     this.#context.logger.debug(`run.${how}`, { workflow, id, runNumber });
   }
 
-  #leave(run: Run): void {
+  #leave(run: Run, ended: Ended | null): void {
     this.#looks.forget(run);
     this.#places.leave(run);
+    this.#leaveWaiters.tell(run, ended);
   }
 
   #placeFreed(): void {
@@ -412,7 +416,7 @@ export class Runner implements RunHost, RunnerHints {
 
   #forget(run: Run, reason: string): void {
     run.discard(reason);
-    this.#leave(run);
+    this.#leave(run, null);
   }
 
   #lost(run: Run, reason: string): void {
@@ -500,6 +504,10 @@ export class Runner implements RunHost, RunnerHints {
 
   isHere(target: Target): boolean {
     return this.#places.find(target) !== undefined;
+  }
+
+  left(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
+    return this.#leaveWaiters.wait(target, ms, signal);
   }
 
   finished(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {

@@ -164,6 +164,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
 
   return {
     ...(options.hints === undefined ? {} : { hints: options.hints }),
+    isRemote: dialect.name !== "sqlite",
     migrate: () =>
       run("request", { transaction: migratesInTransaction, script: () => migrateScript(sql) }),
     planMigration,

@@ -148,7 +148,7 @@ export interface Store<Tx = unknown> {
 }
 
 /** What can be asked of a store: each answers a promise. */
-export type StoreVerb = Exclude<keyof Store, "hints" | "spread">;
+export type StoreVerb = Exclude<keyof Store, "hints" | "isRemote" | "spread">;
 
 /** What callers ask about instances; the other verbs are for those who run them. */
 export interface InstanceStore<Tx = unknown> extends Pick<

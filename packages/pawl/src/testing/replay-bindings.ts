@@ -4,8 +4,7 @@ import type { Children } from "../engine/children.js";
 /** Stand in for the bindings where there is no store: children get the ids they had, and tell nothing. */
 export function replayBindings(children: Children): unknown {
   const create = async (options: CreateOptions = {}): Promise<unknown> => {
-    const { id } = children.nextOrigin();
-    return childOf(options.id ?? id);
+    return childOf(options.id ?? children.nextOrigin(null).id);
   };
   const binding = {
     create,

@@ -83,6 +83,10 @@ export class Hints {
     this.ends.push(target);
   }
 
+  left(target: Target, ms: number): Promise<Ended | null> {
+    return this.finished(target, ms);
+  }
+
   async finished(_target: Target, ms: number): Promise<Ended | null> {
     this.waits.push(ms);
     await this.meanwhile(ms);
