@@ -1,4 +1,4 @@
-import type { StepContext } from "../authoring/step.js";
+import type { EffectiveStepConfig, StepContext } from "../authoring/step.js";
 import { newAborter, type Aborter, type Signal } from "../model/abort.js";
 import { StepTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
@@ -21,7 +21,7 @@ export class Attempt {
   #aborter: Aborter | null = null;
   #abortReason: Error | null = null;
   #cancelTimeout: Cancel = () => {};
-  #ended: ((outcome: AttemptOutcome) => void) | null;
+  #ended: ((attempt: Attempt, outcome: AttemptOutcome) => void) | null;
 
   constructor(
     step: Step,
@@ -34,7 +34,7 @@ export class Attempt {
     this.number = step.attempts + 1;
     this.startedAtMs = runtime.clock.now();
     this.#runtime = runtime;
-    this.#ended = (outcome) => ended(this, outcome);
+    this.#ended = ended;
   }
 
   /** How often it has called steps, by name. */
@@ -48,26 +48,24 @@ export class Attempt {
   }
 
   begin(instanceId: string): void {
-    const { step, body, number } = this;
     const { scheduler, context } = this.#runtime;
-    const { timeoutMs, config } = body.policy;
-    this.#cancelTimeout = scheduler.after(timeoutMs, () => this.#timeOut(timeoutMs));
-    const { name, count } = step;
-    const signalOf = (): Signal => this.#signal();
-    const given: StepContext = {
-      step: { name, count },
-      attempt: number,
-      config,
-      instanceId,
-      get signal() {
-        return signalOf();
-      },
-    };
-    const call = async (): Promise<unknown> => body.callback(given);
-    const result = context === null ? call() : context.run(this, call);
-    result.then(
+    const given = new Given(this, instanceId);
+    const call = (): unknown => this.body.callback(given);
+    awaitable(() => (context === null ? call() : context.run(this, call))).then(
       (value) => this.#end({ value }),
       (error: unknown) => this.#end({ error }),
+    );
+    scheduler.macrotask(() => this.#watchTime());
+  }
+
+  /** A body that was over at once needs no timer, which costs more than the rest of an attempt. */
+  #watchTime(): void {
+    if (this.#ended === null) return;
+    const { scheduler, clock } = this.#runtime;
+    const { timeoutMs } = this.body.policy;
+    const tookMs = Math.max(0, clock.now() - this.startedAtMs);
+    this.#cancelTimeout = scheduler.after(Math.max(0, timeoutMs - tookMs), () =>
+      this.#timeOut(timeoutMs),
     );
   }
 
@@ -78,7 +76,7 @@ export class Attempt {
     this.#abort(new Error(reason));
   }
 
-  #signal(): Signal {
+  get signal(): Signal {
     if (this.#aborter === null) {
       this.#aborter = newAborter();
       if (this.#abortReason !== null) this.#aborter.abort(this.#abortReason);
@@ -103,6 +101,37 @@ export class Attempt {
     const ended = this.#ended;
     this.#ended = null;
     this.#cancelTimeout();
-    ended?.(outcome);
+    ended?.(this, outcome);
+  }
+}
+
+/** Without the promises that an async function would wrap around another one's. */
+function awaitable(call: () => unknown): Promise<unknown> {
+  try {
+    return Promise.resolve(call());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** What a body is given. A class, because an object with a getter of its own takes longer to make than a step's row. */
+class Given implements StepContext {
+  readonly step: { readonly name: string; readonly count: number };
+  readonly attempt: number;
+  readonly config: EffectiveStepConfig;
+  readonly instanceId: string;
+  readonly #attempt: Attempt;
+
+  constructor(attempt: Attempt, instanceId: string) {
+    const { name, count } = attempt.step;
+    this.step = { name, count };
+    this.attempt = attempt.number;
+    this.config = attempt.body.policy.config;
+    this.instanceId = instanceId;
+    this.#attempt = attempt;
+  }
+
+  get signal(): Signal {
+    return this.#attempt.signal;
   }
 }

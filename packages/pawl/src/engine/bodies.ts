@@ -75,10 +75,9 @@ export class Bodies {
 
   start(step: Step, body: Body): void {
     const { overrides, runtime } = this.#context;
-    const callback = overrides?.body(step.name) ?? body.callback;
-    const attempt = new Attempt(step, { ...body, callback }, runtime, (ended, outcome) =>
-      this.#ended(ended, outcome),
-    );
+    const callback = overrides?.body(step.name) ?? null;
+    const called = callback === null ? body : { ...body, callback };
+    const attempt = new Attempt(step, called, runtime, this.#onEnd);
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
     this.#begun.add(attempt);
@@ -97,6 +96,10 @@ export class Bodies {
     }
     return isDone;
   }
+
+  readonly #onEnd = (attempt: Attempt, outcome: AttemptOutcome): void => {
+    this.#ended(attempt, outcome);
+  };
 
   abandon(reason: string): void {
     for (const attempt of this.#attempts.values()) attempt.abandon(reason);

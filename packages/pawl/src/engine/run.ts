@@ -11,7 +11,7 @@ import { Frontier, type Gate } from "./frontier.js";
 import { Journal } from "./journal.js";
 import { failure, type Outcome } from "./outcome.js";
 import { decoded } from "./settlements.js";
-import type { Body, Settlement, Step, StepType } from "./step.js";
+import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
 
@@ -274,7 +274,7 @@ export class Run {
   do(name: string, body: Omit<Body, "isNested">): Promise<unknown> {
     const isNested = this.#bodies.current() !== null;
     return this.call("do", name, (step) => {
-      step.body = { ...body, isNested };
+      step.body = { callback: body.callback, policy: body.policy, isNested };
       step.needsStartRow ||= body.policy.maxAttempts === 1;
     });
   }
@@ -285,13 +285,14 @@ export class Run {
 
   /** What was called wrongly rejects, and is no step. */
   refuse(error: unknown): Promise<never> {
-    return this.#countRepeat() ? Promise.reject(error) : never();
+    return this.#countRepeat() ? mayBeUnheard(Promise.reject(error)) : never();
   }
 
   /** The code asks again for what it was given before. */
   #again(step: Step): Promise<unknown> {
     const outcome = decoded(step, step.settled as Settlement, this.#context.codec);
-    return "value" in outcome ? Promise.resolve(outcome.value) : Promise.reject(outcome.error);
+    if ("value" in outcome) return Promise.resolve(outcome.value);
+    return mayBeUnheard(Promise.reject(outcome.error));
   }
 
   /** An endless loop of steps must not go on because its author catches errors: the run ends here. */
@@ -497,7 +498,9 @@ export class Run {
     if (answer.state === "leased") {
       this.#wantsReopen = false;
       this.#waits.take(answer.events);
-      return this.#schedulePass();
+      // Not in a macrotask of its own: the code has been quiet for one.
+      if (!this.#passIsDue) this.#pass();
+      return;
     }
     const isKept = answer.state !== "finished" && !this.#isGivenBack && this.#heldUntilMs === null;
     this.#place = isKept ? "parked" : "gone";

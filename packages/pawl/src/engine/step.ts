@@ -10,6 +10,9 @@ export type StepType = "do" | "sleep" | "waitForEvent";
 /** The text of a result or of an error, and its place in the order of settlements. */
 export type Settlement = { readonly seq: number; readonly ok: boolean; readonly text: string };
 
+/** What the code gets. */
+export type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
 type Identity = Pick<Step, "ord" | "name" | "count" | "type" | "calledAfter">;
 
 /** One named durable operation of a run, as this process knows it. */
@@ -60,7 +63,7 @@ export class Step {
   needsStartRow = false;
   hasStartRow = false;
 
-  #waiting: { resolve(value: unknown): void; reject(error: unknown): void }[] = [];
+  #waiting: Waiting[] = [];
 
   constructor(identity: Identity) {
     this.ord = identity.ord;
@@ -104,27 +107,42 @@ export class Step {
     this.wake = { inMs: 0 };
   }
 
-  /** The promise that the code gets. A failing step that nobody awaits must not end the process. */
+  /** The promise that the code gets. */
   promise(): Promise<unknown> {
-    const promise = new Promise<unknown>((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-    });
-    promise.catch(() => {});
-    return promise;
+    const waiting = new Waiting();
+    this.#waiting.push(waiting);
+    return waiting.promise;
   }
 
-  deliver(decode: (settlement: Settlement) => { value: unknown } | { error: unknown }): void {
+  deliver(decode: (settlement: Settlement) => Outcome): void {
     this.isDelivered = true;
     this.body = null;
     const waiting = this.#waiting;
     this.#waiting = [];
     if (this.settled === null) return;
-    for (const caller of waiting) {
-      const outcome = decode(this.settled);
-      if ("value" in outcome) caller.resolve(outcome.value);
-      else caller.reject(outcome.error);
-    }
+    for (const caller of waiting) caller.settle(decode(this.settled));
   }
+}
+
+class Waiting {
+  #resolve!: (value: unknown) => void;
+  #reject!: (error: unknown) => void;
+  readonly promise = new Promise<unknown>((resolve, reject) => {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  });
+
+  settle(outcome: Outcome): void {
+    if ("value" in outcome) return this.#resolve(outcome.value);
+    this.#reject(outcome.error);
+    mayBeUnheard(this.promise);
+  }
+}
+
+/** A failing step that nobody awaits must not end the process. */
+export function mayBeUnheard<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }
 
 /** What a `do` step runs. */

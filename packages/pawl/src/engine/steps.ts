@@ -85,16 +85,13 @@ export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext
   return steps as WorkflowStep;
 }
 
-/** Mistakes reject, and a rejection that nobody awaits must not end the process. */
+/** Mistakes reject. */
 function called(run: Run, call: () => Promise<unknown>): Promise<unknown> {
-  let promise: Promise<unknown>;
   try {
-    promise = call();
+    return call();
   } catch (error) {
-    promise = run.refuse(error);
+    return run.refuse(error);
   }
-  promise.catch(() => {});
-  return promise;
 }
 
 function checkEventType(name: string, type: unknown, limits: EngineContext["limits"]): void {

@@ -45,11 +45,22 @@ test("throws for a terminated instance, and for one that is gone", async () => {
 test("of a run that is here comes with its end: nothing is read", async () => {
   world.handle.exec("DELETE FROM pawl_instance");
   world.hints.meanwhile = () => {};
+  world.hints.isRunHere = true;
   world.hints.end = { status: "complete", output: '{"n":1}', error: null };
   expect(await instance.result()).toEqual({ n: 1 });
   world.hints.end = { status: "errored", output: null, error: encodeError(new Error("no")) };
   await expect(instance.result()).rejects.toThrow("no");
-  expect(world.hints.waits).toEqual([25, 25]);
+  expect(world.hints.waits).toEqual([10_000, 10_000]);
+});
+
+test("of a run that leaves without an end is looked for", async () => {
+  world.hints.isRunHere = true;
+  world.hints.meanwhile = async () => {
+    world.hints.isRunHere = false;
+    if (world.hints.waits.length === 2) await complete("1");
+  };
+  expect(await instance.result()).toBe(1);
+  expect(world.hints.waits).toEqual([10_000, 25]);
 });
 
 test("waits longer and longer, until the run has ended", async () => {

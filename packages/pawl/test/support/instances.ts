@@ -42,7 +42,8 @@ export class Hints {
   readonly ends: Target[] = [];
   /** The waits of `result`, and what happens during each. */
   readonly waits: number[] = [];
-  /** How the run that is here ends, if there is one. */
+  isRunHere = false;
+  /** How a wait ends. */
   end: Ended | null = null;
   meanwhile: (ms: number) => unknown = () => {
     throw new Error("nobody expected a wait");
@@ -72,7 +73,7 @@ export class Hints {
   }
 
   isHere(): boolean {
-    return this.end !== null;
+    return this.isRunHere;
   }
 
   askOthers(): boolean {
