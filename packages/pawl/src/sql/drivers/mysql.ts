@@ -23,7 +23,8 @@ interface MysqlQueryable {
 
 type MysqlQuery = {
   readonly sql: string;
-  readonly values?: readonly unknown[];
+  readonly values?: readonly unknown[] | null;
+  readonly namedPlaceholders?: boolean;
   /** 0 is none. */
   readonly timeout?: number;
   readonly rowsAsArray?: boolean;
@@ -33,6 +34,9 @@ type MysqlQuery = {
 
 /** What a pool may say differently for all its connections. */
 const plainRows = { rowsAsArray: false, nestTables: false, typeCast: true };
+
+/** The driver does not look for places of values: in a commit of 200 steps that takes it 1 ms. */
+const wholeText = { ...plainRows, values: null, namedPlaceholders: false };
 
 /** A server that says nothing is away: a lost packet must not hold a connection for ever. */
 const QUERY_TIMEOUT_MS = 30_000;
@@ -190,7 +194,7 @@ function send(
     // Not as `values`: a pool can have its own way to put them into a text.
     const escaped = [...values, list].map((value) => connection.escape(value));
     const sql = text.split("?").reduce((head, tail, n) => head + escaped[n - 1] + tail);
-    return connection.query({ ...plainRows, sql }).catch((error: unknown) => {
+    return connection.query({ ...wholeText, sql }).catch((error: unknown) => {
       // The driver puts the text into its errors, and errors into logs: not with users' data in it.
       if (error instanceof Error && "sql" in error) error.sql = text;
       throw error;
