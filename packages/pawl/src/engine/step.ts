@@ -135,7 +135,7 @@ class Waiting {
   settle(outcome: Outcome): void {
     if ("value" in outcome) return this.#resolve(outcome.value);
     this.#reject(outcome.error);
-    mayBeUnheard(this.promise);
+    void mayBeUnheard(this.promise);
   }
 }
 

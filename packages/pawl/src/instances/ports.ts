@@ -15,7 +15,7 @@ export type InstancesContext<Tx> = {
   readonly codec: Codec;
   readonly limits: Limits;
   readonly runtime: Runtime;
-  readonly hints: Pick<RunnerHints, "isHere" | "finished" | "askOthers">;
+  readonly hints: Pick<RunnerHints, "isHere" | "left" | "finished" | "askOthers">;
 };
 
 /** What instances tell the hooks of this process. */

@@ -33,6 +33,8 @@ export interface Store<Tx = unknown> {
   now(): Promise<DbTime>;
   /** Where the database can carry hints between processes. */
   readonly hints?: HintChannel;
+  /** Its database is another process: while that writes, this one can do something else. */
+  readonly isRemote?: boolean;
   /** Where instances may live in other stores: from what this one answers to callers, the same for all of them. */
   readonly spread?: (here: InstanceStore<Tx>) => InstanceStore<Tx>;
 
