@@ -1,9 +1,10 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import { MaxStepsExceededError, RunCrashedError, StepMismatchError } from "../model/errors.js";
+import { RunCrashedError, StepMismatchError } from "../model/errors.js";
 import type { Cancel } from "../model/seams.js";
 import type { DbTime, Ended } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Bodies } from "./bodies.js";
+import { CallCounts } from "./call-counts.js";
 import { Children } from "./children.js";
 import { startCode } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
@@ -14,9 +15,6 @@ import { decoded } from "./settlements.js";
 import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
-
-/** Half a second at most. */
-const MAX_REPEATS = 20_000;
 
 /**
  * One run in the memory of one process: its code, what that waits for, and what is not yet written.
@@ -42,9 +40,7 @@ export class Run {
   readonly #frontier: Frontier;
   readonly #waits: Waits;
   readonly #bodies: Bodies;
-  #doSteps = 0;
-  /** Since a step has ended. */
-  #repeats = 0;
+  readonly #counts: CallCounts;
 
   readonly #writes: Writes;
   #historyBytes: number;
@@ -76,6 +72,7 @@ export class Run {
   ) {
     this.#context = context;
     this.#host = host;
+    this.#counts = new CallCounts(context.limits.maxStepsPerRun);
     this.iid = claimed.iid;
     this.workflow = claimed.workflow;
     this.id = claimed.id;
@@ -262,9 +259,9 @@ export class Run {
       }
       return this.refuse(error);
     }
-    if (step.isDelivered) return this.#countRepeat() ? this.#again(step) : never();
+    if (step.isDelivered) return this.#mayGoOn(this.#counts.repeat()) ? this.#again(step) : never();
     if (step.isShared) return step.promise();
-    if (type === "do" && !this.#countStep()) return never();
+    if (type === "do" && !this.#mayGoOn(this.#counts.step())) return never();
     const promise = step.promise();
     if (step.settled === null) this.#await(step, begin);
     this.#schedulePass();
@@ -285,7 +282,8 @@ export class Run {
 
   /** What was called wrongly rejects, and is no step. */
   refuse(error: unknown): Promise<never> {
-    return this.#countRepeat() ? mayBeUnheard(Promise.reject(error)) : never();
+    if (!this.#mayGoOn(this.#counts.repeat())) return never();
+    return mayBeUnheard(Promise.reject(error));
   }
 
   /** The code asks again for what it was given before. */
@@ -295,30 +293,10 @@ export class Run {
     return mayBeUnheard(Promise.reject(outcome.error));
   }
 
-  /** An endless loop of steps must not go on because its author catches errors: the run ends here. */
-  #countStep(): boolean {
-    this.#doSteps += 1;
-    const { maxStepsPerRun } = this.#context.limits;
-    if (this.#doSteps <= maxStepsPerRun) return true;
-    this.#end(
-      failure(new MaxStepsExceededError(`the run called more than ${maxStepsPerRun} steps`)),
-    );
-    return false;
-  }
-
-  /** Answers that need no step come at once: a loop of them would keep its process from anything else for ever. */
-  #countRepeat(): boolean {
-    this.#repeats += 1;
-    if (this.#repeats <= MAX_REPEATS) return true;
-    this.#end(
-      failure(
-        new MaxStepsExceededError(
-          `the run called steps again that had ended, or wrongly, ${MAX_REPEATS} times in a row: ` +
-            `step names must differ in every round of a loop`,
-        ),
-      ),
-    );
-    return false;
+  /** An endless loop must not go on because its author catches errors: the run ends here. */
+  #mayGoOn(tooMany: Error | null): boolean {
+    if (tooMany !== null) this.#end(failure(tooMany));
+    return tooMany === null;
   }
 
   #await(step: Step, begin: (step: Step) => void): void {
@@ -370,7 +348,7 @@ export class Run {
     this.#stall = null;
     this.#unstick();
     this.#isInStride = true;
-    this.#repeats = 0;
+    this.#counts.ended();
     step.deliver((settlement) => decoded(step, settlement, this.#context.codec));
     this.#schedulePass();
   }

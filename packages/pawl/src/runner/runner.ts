@@ -10,7 +10,7 @@ import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
 import { StoreClosedError } from "../store/errors.js";
 import type { DbTime, Ended, Target } from "../store/records.js";
-import type { Claimed, HeartbeatAnswer, Lane, LoadedRun, Part, Store } from "../store/store.js";
+import type { Claimed, HeartbeatAnswer, Lane, Part, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import { Committer } from "./committer.js";
 import { FinishWaiters } from "./finish-waiters.js";
@@ -21,6 +21,7 @@ import { Others } from "./others.js";
 import type { RunnerOptions, ServeOptions, Started, TickOptions, TickResult } from "./options.js";
 import { Places } from "./places.js";
 import { commitApart } from "./refused-part.js";
+import { Turns } from "./turns.js";
 import { UnknownWork } from "./unknown-work.js";
 
 /** The runner as a dispatcher sees it: what decides when to look for work. */
@@ -31,8 +32,6 @@ export type DispatchedRunner = Pick<
 
 /** A body that runs longer than this gets a row that says so, at most as much later. */
 const NOTE_RUNNING_MS = 500;
-/** From so many takeovers on, a run may be what kills its owners. */
-const SUSPECT_TAKEOVERS = 2;
 /** How long a stop waits for the store to take back what was cut off. */
 const GIVE_BACK_MS = 5_000;
 /** How long a tick waits for deliveries, where its process may sleep afterwards. */
@@ -41,7 +40,6 @@ const TICK_WAITS_FOR_HOOKS_MS = 5_000;
 /** Many turns at once: claims runs, gives them their leases, commits and looks, and knows where each stands. */
 export class Runner implements RunHost, RunnerHints {
   readonly #store: Store;
-  readonly #entries: ReadonlyMap<string, WorkflowEntry>;
   readonly #context: EngineContext;
   readonly #lanes: readonly Lane[];
   #options: RunnerOptions;
@@ -53,11 +51,11 @@ export class Runner implements RunHost, RunnerHints {
 
   readonly #places: Places;
   readonly #claims: Claims;
+  readonly #turns: Turns;
   readonly #unknownWork: UnknownWork;
   readonly #hooks: Deliverer;
 
   #lastClaimWasShort = false;
-  #suspectTurn: Promise<void> = Promise.resolve();
   #noting: Cancel | null = null;
 
   readonly #finishWaiters: FinishWaiters;
@@ -81,7 +79,6 @@ export class Runner implements RunHost, RunnerHints {
   ) {
     this.#store = store;
     this.#hooks = hooks;
-    this.#entries = entries;
     this.#context = context;
     this.#options = options;
     this.#lanes = [...entries.values()].map(({ name, queue }) => ({ queue, handler: name }));
@@ -117,6 +114,24 @@ export class Runner implements RunHost, RunnerHints {
     });
     this.#live = new LiveRuns(options.live, ({ workflow, id, runNumber }) => {
       logger.debug("run.evicted", { workflow, id, runNumber });
+    });
+    const { maxTakeovers } = options;
+    const parts = {
+      lease: this.#lease,
+      claims: this.#claims,
+      places: this.#places,
+      live: this.#live,
+    };
+    const entryOf = ({ workflow }: Claimed): WorkflowEntry =>
+      entries.get(workflow) as WorkflowEntry;
+    this.#turns = new Turns(store, parts, maxTakeovers, logger, {
+      newRun: (claimed, loaded) => new Run(context, this, entryOf(claimed), claimed, loaded),
+      crashedRun: (claimed) => Run.crashed(context, this, entryOf(claimed), claimed),
+      entered: (run) => {
+        if (this.#isStopping) run.drain();
+      },
+      hasNews: (run) => this.#looks.soon(run),
+      displaced: (run) => this.#lost(run, "it was claimed anew"),
     });
   }
 
@@ -184,7 +199,7 @@ export class Runner implements RunHost, RunnerHints {
       this.#lastClaimWasShort = claimed.length < limit;
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
-      const turns = this.#begin(claimed, budget);
+      const turns = this.#turns.begin(claimed, budget);
       const report = this.#unknownWork.report();
       return { count: claimed.length, done: turns.then(() => report) };
     });
@@ -249,95 +264,11 @@ export class Runner implements RunHost, RunnerHints {
     this.#live.clear();
   }
 
-  // Turns
-
   /** Not awaited: turns may be long. A ticket that could not get its turn is found by the next heartbeat. */
   #beginAlone(claimed: readonly Claimed[]): void {
-    this.#begin(claimed, null).catch((error: unknown) => {
+    this.#turns.begin(claimed, null).catch((error: unknown) => {
       this.#context.logger.error("turn.failed", { error: String(error) });
     });
-  }
-
-  async #begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const turns: Promise<void>[] = [];
-    const toLoad: Claimed[] = [];
-    for (const each of claimed) {
-      const live = this.#live.take(each);
-      if (live !== null) turns.push(this.#goOn(live, each, budget));
-      else if (this.#isHopeless(each) || !each.resuming) {
-        turns.push(this.#enter(this.#newRun(each, null), budget));
-      } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
-      else toLoad.push(each);
-    }
-    if (toLoad.length > 0) turns.push(this.#load(toLoad, budget));
-    await Promise.all(turns);
-  }
-
-  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
-  #goOn(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const turn = this.#enter(run, budget);
-    const hasNews = claimed.eventCount > run.seenEvents;
-    run.reclaimed(claimed, hasNews);
-    if (hasNews) this.#looks.soon(run);
-    return turn;
-  }
-
-  #isHopeless({ takeovers }: Claimed): boolean {
-    return takeovers >= this.#options.maxTakeovers;
-  }
-
-  /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
-  #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const arrival = this.#places.expect([claimed]);
-    const runner = this.#lease.id;
-    const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
-    const turn = this.#suspectTurn
-      .then(() => (isOurs() ? this.#load([claimed], budget) : undefined))
-      .finally(() => arrival.over());
-    this.#suspectTurn = turn;
-    return turn;
-  }
-
-  /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
-  async #load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const arrival = this.#places.expect(claimed);
-    const runner = this.#lease.id;
-    try {
-      const loaded = await this.#store.load(
-        // A dead owner did not say how much it had written.
-        claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
-      );
-      const byIid = new Map(loaded.map((run) => [run.iid, run]));
-      if (!this.#claims.isOurs(runner)) return;
-      const turns = claimed
-        .filter((each) => arrival.isExpected(each))
-        .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
-      arrival.over();
-      await Promise.all(turns);
-    } catch (error) {
-      // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
-      this.#context.logger.warn("load.failed", { runs: claimed.length, error: String(error) });
-    } finally {
-      arrival.over();
-    }
-  }
-
-  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
-    const entry = this.#entries.get(claimed.workflow) as WorkflowEntry;
-    return this.#isHopeless(claimed)
-      ? Run.crashed(this.#context, this, entry, claimed)
-      : new Run(this.#context, this, entry, claimed, loaded);
-  }
-
-  /** The run has its ticket; resolves when the turn is over. */
-  #enter(run: Run, budget: StepBudget | null): Promise<void> {
-    // A restarted run can come here before the look that tells that its old claim is lost.
-    const former = this.#places.get(run.iid);
-    if (former !== undefined) this.#lost(former, "it was claimed anew");
-    run.budget = budget;
-    const turn = this.#places.enter(run);
-    if (this.#isStopping) run.drain();
-    return turn;
   }
 
   // What runs ask for
@@ -460,7 +391,7 @@ export class Runner implements RunHost, RunnerHints {
       .oneByOne(async () => {
         const adopted = await this.#claims.adopted(unknown);
         // Not awaited: the turns have begun, and may be long.
-        if (adopted.length > 0) void this.#load(adopted, null);
+        if (adopted.length > 0) void this.#turns.load(adopted, null);
       })
       .catch((error: unknown) => {
         this.#context.logger.warn("adopt.failed", { error: String(error) });

@@ -1,0 +1,141 @@
+import type { StepBudget } from "../engine/context.js";
+import type { Run } from "../engine/run.js";
+import type { Logger } from "../model/logger.js";
+import type { Claimed, LoadedRun, Store } from "../store/store.js";
+import type { Claims } from "./claims.js";
+import type { Lease } from "./lease.js";
+import type { LiveRuns } from "./live-runs.js";
+import type { Places } from "./places.js";
+
+/** From so many takeovers on, a run may be what kills its owners. */
+const SUSPECT_TAKEOVERS = 2;
+
+type Parts = {
+  readonly lease: Pick<Lease, "id">;
+  readonly claims: Pick<Claims, "isOurs">;
+  readonly places: Places;
+  readonly live: LiveRuns;
+};
+
+export interface TurnEvents {
+  newRun(claimed: Claimed, loaded: LoadedRun | null): Run;
+  /** One that ends at once: it killed its process too often. */
+  crashedRun(claimed: Claimed): Run;
+  entered(run: Run): void;
+  /** Events came while it was parked. */
+  hasNews(run: Run): void;
+  /** Its ticket was claimed anew, for another run. */
+  displaced(run: Run): void;
+}
+
+/** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
+export class Turns {
+  readonly #store: Pick<Store, "load">;
+  readonly #lease: Parts["lease"];
+  readonly #claims: Parts["claims"];
+  readonly #places: Places;
+  readonly #live: LiveRuns;
+  readonly #maxTakeovers: number;
+  readonly #logger: Logger;
+  readonly #events: TurnEvents;
+  #suspectTurn: Promise<void> = Promise.resolve();
+
+  constructor(
+    store: Pick<Store, "load">,
+    { lease, claims, places, live }: Parts,
+    maxTakeovers: number,
+    logger: Logger,
+    events: TurnEvents,
+  ) {
+    this.#store = store;
+    this.#lease = lease;
+    this.#claims = claims;
+    this.#places = places;
+    this.#live = live;
+    this.#maxTakeovers = maxTakeovers;
+    this.#logger = logger;
+    this.#events = events;
+  }
+
+  /** Resolves when all of these turns are over. */
+  async begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+    const turns: Promise<void>[] = [];
+    const toLoad: Claimed[] = [];
+    for (const each of claimed) {
+      const live = this.#live.take(each);
+      if (live !== null) turns.push(this.#goOn(live, each, budget));
+      else if (this.#isHopeless(each) || !each.resuming) {
+        turns.push(this.#enter(this.#newRun(each, null), budget));
+      } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
+      else toLoad.push(each);
+    }
+    if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
+    await Promise.all(turns);
+  }
+
+  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
+  #goOn(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
+    const turn = this.#enter(run, budget);
+    const hasNews = claimed.eventCount > run.seenEvents;
+    run.reclaimed(claimed, hasNews);
+    if (hasNews) this.#events.hasNews(run);
+    return turn;
+  }
+
+  #isHopeless({ takeovers }: Claimed): boolean {
+    return takeovers >= this.#maxTakeovers;
+  }
+
+  /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
+  #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
+    const arrival = this.#places.expect([claimed]);
+    const runner = this.#lease.id;
+    const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
+    const turn = this.#suspectTurn
+      .then(() => (isOurs() ? this.load([claimed], budget) : undefined))
+      .finally(() => arrival.over());
+    this.#suspectTurn = turn;
+    return turn;
+  }
+
+  /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
+  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+    const arrival = this.#places.expect(claimed);
+    const runner = this.#lease.id;
+    try {
+      const loaded = await this.#store.load(
+        // A dead owner did not say how much it had written.
+        claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
+      );
+      const byIid = new Map(loaded.map((run) => [run.iid, run]));
+      if (!this.#claims.isOurs(runner)) return;
+      const turns = claimed
+        .filter((each) => arrival.isExpected(each))
+        .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
+      arrival.over();
+      await Promise.all(turns);
+    } catch (error) {
+      // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
+      this.#logger.warn("load.failed", { runs: claimed.length, error: String(error) });
+    } finally {
+      arrival.over();
+    }
+  }
+
+  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
+    return this.#isHopeless(claimed)
+      ? this.#events.crashedRun(claimed)
+      : this.#events.newRun(claimed, loaded);
+  }
+
+  /** The run has its ticket; resolves when the turn is over. */
+  #enter(run: Run, budget: StepBudget | null): Promise<void> {
+    // A restarted run can come here before the look that tells that its old claim is lost.
+    const former = this.#places.get(run.iid);
+    if (former !== undefined) this.#events.displaced(former);
+    run.budget = budget;
+    const turn = this.#places.enter(run);
+    this.#events.entered(run);
+    return turn;
+  }
+}
