@@ -42,7 +42,7 @@ export default defineConfig({
           name: "stores",
           include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts", "packages/*/test/sim/**"],
-          globalSetup: ["scripts/servers/vitest.mjs", "scripts/build-cli.mjs"],
+          globalSetup: ["scripts/servers/vitest.mjs", "scripts/build-packages.mjs"],
         },
       },
     ],

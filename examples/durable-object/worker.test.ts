@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished, expect, test } from "vitest";
 import { bundled, workerd } from "../../packages/dispatcher-cloudflare-do/test/support/workerd.js";
-import { examplesIn, wholeOf } from "../../packages/dispatcher-node/test/quoted.js";
+import { examplesIn, regionsOf, wholeOf } from "../../packages/dispatcher-node/test/quoted.js";
 
 const token = "a-secret-of-at-least-24-bytes";
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -48,8 +48,43 @@ test("the worker takes an order, and its API serves those who have the token", a
   expect(stranger.status).toBe(401);
 });
 
-test("docs/durable-objects.md quotes the worker", () => {
+test("the sharded worker spreads its orders, and forgets those that ended long ago", async () => {
+  const script = await bundled(here("sharded.ts"));
+  const server = workerd(script, "", {
+    bindings: { KEEP_MS: 500 },
+    durableObjects: { PAWL: { className: "PawlHost", useSQLite: true } },
+  });
+  onTestFinished(() => server.dispose());
+  const made = await server.dispatchFetch("http://orders/");
+  expect(await made.json()).toEqual(["a", "b", "c", "d"].map((id) => `charged ${id}`));
+  const listed = async () => {
+    const page = await server.dispatchFetch("http://orders/api/workflows/order/instances");
+    return ((await page.json()) as { instances: object[] }).instances.length;
+  };
+  // Each object forgets at its next alarm: the one that is there for the case of a crash.
+  await expect.poll(listed, { timeout: 30_000 }).toBe(0);
+});
+
+test("while it moves, both engines have orders, and each is found", async () => {
+  const server = workerd(await bundled(here("moving.ts")), "", {
+    durableObjects: { PAWL: { className: "PawlHost", useSQLite: true } },
+    workflows: { OLD_ORDERS: { name: "old-orders", className: "OldOrders" } },
+  });
+  onTestFinished(() => server.dispose());
+  const ask = async (path: string) => (await server.dispatchFetch(`http://orders${path}`)).json();
+  await ask("/old?id=early");
+  await ask("/new?id=late");
+  for (const id of ["early", "late"]) {
+    await expect
+      .poll(() => ask(`/?id=${id}`), { timeout: 30_000 })
+      .toMatchObject({ status: "complete", output: "charged Ada" });
+  }
+});
+
+test("docs/durable-objects.md quotes the workers", () => {
   expect(examplesIn("docs/durable-objects.md")).toEqual([
     wholeOf("examples/durable-object/worker.ts"),
+    ...regionsOf("examples/durable-object/sharded.ts"),
+    ...regionsOf("examples/durable-object/moving.ts"),
   ]);
 });

@@ -22,6 +22,7 @@ class OrderWorkflow extends WorkflowEntrypoint<Env, Order> {
 }
 
 const registry = defineRegistry({ ORDER: { name: "order", workflow: OrderWorkflow } });
+export type Orders = typeof registry;
 
 export const PawlHost = workflowsDurableObject((env: Env) => ({
   workflows: registry,

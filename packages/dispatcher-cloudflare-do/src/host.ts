@@ -17,10 +17,11 @@ export type WorkflowsObjectOptions<R extends Registry> = Omit<WorkflowsOptions<R
     readonly namespace?: WorkflowsNamespace | undefined;
   };
 
+/** A class that extends it and has an `alarm` of its own calls this one first. */
 export type WorkflowsObjectClass<Env> = new (
   ctx: DurableObjectState,
   env: Env,
-) => DurableObject<Env> & WorkflowsObject;
+) => DurableObject<Env> & WorkflowsObject & { alarm(): Promise<void> };
 
 /**
  * The class of a Durable Object that runs these workflows on its own storage. Options may be a function of the worker's

@@ -1,5 +1,6 @@
 // @ts-check
-// Vitest's global setup of the `stores` project: the tests of the `pawl` command run what users run, the built one.
+// Vitest's global setup of the `stores` project: the tests of the `pawl` command and of wrangler run what users run, the
+// built packages.
 import { execFile } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +10,8 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
 export default async function build() {
   const tsc = path.join(root, "node_modules", "typescript", "bin", "tsc");
-  const project = path.join(root, "packages", "cli", "tsconfig.src.json");
-  await promisify(execFile)(process.execPath, [tsc, "-b", project], { cwd: root });
+  const projects = ["cli", "dispatcher-cloudflare-do"].map((name) =>
+    path.join(root, "packages", name, "tsconfig.src.json"),
+  );
+  await promisify(execFile)(process.execPath, [tsc, "-b", ...projects], { cwd: root });
 }
