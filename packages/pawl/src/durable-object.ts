@@ -1,7 +1,7 @@
 import { defaultQueue } from "./authoring/entry.js";
 import type { HookName } from "./model/hooks.js";
 import type { Clock } from "./model/seams.js";
-import { webRuntime } from "./runtime.js";
+import { newWebRuntime } from "./runtime.js";
 import { sqliteDialect } from "./sql/dialects/sqlite.js";
 import { durableObjectDriver, runNow, type ObjectStorage } from "./sql/drivers/durable-object.js";
 import { checkedIdentifier } from "./sql/checked.js";
@@ -55,7 +55,7 @@ export function durableObjectStore(
   const store = sqlStore<never>({
     dialect,
     driver: durableObjectDriver(storage, options.written ?? (() => {})),
-    runtime: webRuntime,
+    runtime: newWebRuntime(),
     clock: options.clock,
   });
   return {

@@ -29,18 +29,18 @@ function after(ms: number, callback: () => void): Cancel {
   return () => clearTimeout(timer);
 }
 
-/** Calls that wait for the next macrotask. */
-let waiting: (() => void)[] = [];
-
 /** All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd. */
-function macrotask(callback: () => void): void {
-  if (waiting.push(callback) === 1) nextMacrotask(callAll);
-}
-
-function callAll(): void {
-  const callbacks = waiting;
-  waiting = [];
-  for (const callback of callbacks) callback();
+function sharedMacrotask(): (callback: () => void) => void {
+  /** Calls that wait for the next macrotask. */
+  let waiting: (() => void)[] = [];
+  const callAll = (): void => {
+    const callbacks = waiting;
+    waiting = [];
+    for (const callback of callbacks) callback();
+  };
+  return (callback) => {
+    if (waiting.push(callback) === 1) nextMacrotask(callAll);
+  };
 }
 
 /** `setTimeout(0)` takes 1 ms and more, but not in workerd, which may have nothing else: there a message of a MessageChannel comes before all microtasks. */
@@ -76,6 +76,15 @@ export function webFetch(url: string, init: object): Promise<WebResponse> {
   return fetch(url, init);
 }
 
+/**
+ * Shares its macrotasks with no other. In workerd an isolate has many Durable Objects: none may run another's callbacks,
+ * and those of one that was evicted never come.
+ */
+export function newWebRuntime(): Runtime {
+  return { ...webRuntime, scheduler: { ...webRuntime.scheduler, macrotask: sharedMacrotask() } };
+}
+
+/** Where one for the whole process will do. */
 export const webRuntime: Runtime = {
   clock: { now: () => Date.now() },
   random: {
@@ -86,7 +95,7 @@ export const webRuntime: Runtime = {
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after,
     grace: after,
-    macrotask,
+    macrotask: sharedMacrotask(),
   },
   context: asyncContext(),
 };

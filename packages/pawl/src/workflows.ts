@@ -11,7 +11,7 @@ import { list, type InstanceList, type ListOptions } from "./instances/list.js";
 import { validBounds } from "./instances/requests.js";
 import { defaultRunnerOptions, type TickOptions, type TickResult } from "./runner/options.js";
 import type { DispatchedRunner } from "./runner/runner.js";
-import { webRuntime } from "./runtime.js";
+import { newWebRuntime } from "./runtime.js";
 import type { Store } from "./store/store.js";
 
 /** A set of workflows on a database: starts instances, runs them, and tells about them. */
@@ -45,7 +45,7 @@ export function createWorkflows<const R extends Registry, Tx>(
 ): Workflows<R, Tx> {
   checkOptions("createWorkflows", options, { ...workflowsOptions, store: true });
   const { madeWith, workflows, instances, runner, http, hooks, deliverer } = assemble(options, {
-    runtime: webRuntime,
+    runtime: newWebRuntime(),
     timing: defaultTiming,
     runner: defaultRunnerOptions,
   });
