@@ -1,7 +1,7 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError, StepMismatchError } from "../model/errors.js";
 import type { Cancel } from "../model/seams.js";
-import type { DbTime, Ended } from "../store/records.js";
+import type { DbTime, Ended, EventRecord } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Bodies } from "./bodies.js";
 import { CallCounts } from "./call-counts.js";
@@ -173,6 +173,14 @@ export class Run {
     this.#waits.take(answer.events);
     this.#pauseRequested = answer.pauseRequested;
     this.#schedulePass();
+  }
+
+  /** An event was added in this process. False if it is not the next one. */
+  receive(event: EventRecord): boolean {
+    if (this.#place === "gone" || event.number !== this.seenEvents + 1) return false;
+    this.#waits.take([event]);
+    this.#schedulePass();
+    return true;
   }
 
   /** A look did not find the ticket ours. Or our own part gave it up: then the answer on its way knows. */

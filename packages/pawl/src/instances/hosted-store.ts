@@ -1,10 +1,12 @@
 import { isLongerInUtf8 } from "../model/codec/utf8.js";
-import type { InstanceRecord, Target } from "../store/records.js";
+import type { EventRecord, InstanceRecord, Target } from "../store/records.js";
 import type {
   ControlAnswer,
   CreateAnswer,
+  EventPlace,
   InstanceStore,
   ListedRecord,
+  NewEvent,
   NewInstance,
   Store,
 } from "../store/store.js";
@@ -68,10 +70,11 @@ export function hostedStore<Tx>(
         return store.sendEvent(target, event, { tx, hooked: hooks.has("onWorkflowEnqueued") });
       }
       const answer = await (await registered()).sendEvent(target, event);
-      if (answer.kind === "accepted") {
-        if (answer.woken) hints.wake();
-        if (answer.owner !== null) hints.poke(answer.owner, target);
-      }
+      if (answer.kind !== "accepted") return answer;
+      const { woken, owner, place } = answer;
+      const isTold = place !== null && hints.sent(recordOf(event, place), place);
+      if (woken) hints.wake();
+      if (owner !== null && !isTold) hints.poke(owner, target);
       return answer;
     },
 
@@ -93,6 +96,10 @@ export function hostedStore<Tx>(
     },
     history: (target, query) => store.history(target, query),
   };
+}
+
+function recordOf({ type, payload }: NewEvent, { number, createdAt }: EventPlace): EventRecord {
+  return { number, kind: "event", type, payload, createdAt, deliveredAt: null, consumedBy: null };
 }
 
 function startedFrom(

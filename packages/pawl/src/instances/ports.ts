@@ -4,8 +4,8 @@ import type { Deliverer } from "../hooks/deliverer.js";
 import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
-import type { DbTime, Ended, Target } from "../store/records.js";
-import type { InstanceStore } from "../store/store.js";
+import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
+import type { EventPlace, InstanceStore } from "../store/store.js";
 
 /** All that instances need of the rest. */
 export type InstancesContext<Tx> = {
@@ -27,6 +27,8 @@ export interface RunnerHints {
   reserve(count: number): Reservation | null;
   /** Work became due: look soon. */
   wake(): void;
+  /** An event was added to a run. True if that is here, and has it now: then nobody needs to look for it. */
+  sent(event: EventRecord, place: EventPlace): boolean;
   /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
   poke(owner: string, target: Target): void;
   /** That run is in the memory of this process: it has not ended, as far as it knows. */

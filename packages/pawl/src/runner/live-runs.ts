@@ -45,6 +45,10 @@ export class LiveRuns {
     this.#bytes -= run.historyBytes;
   }
 
+  get(iid: string): Run | undefined {
+    return this.#runs.get(iid);
+  }
+
   has(run: Run): boolean {
     return this.#runs.get(run.iid) === run;
   }

@@ -9,8 +9,8 @@ import { idMaker } from "../model/ids.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
 import { StoreClosedError } from "../store/errors.js";
-import type { DbTime, Ended, Target } from "../store/records.js";
-import type { Claimed, HeartbeatAnswer, Lane, Part, Store } from "../store/store.js";
+import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
+import type { Claimed, EventPlace, HeartbeatAnswer, Lane, Part, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import { Committer } from "./committer.js";
 import { FinishWaiters } from "./finish-waiters.js";
@@ -420,6 +420,11 @@ export class Runner implements RunHost, RunnerHints {
     this.#dispatcher?.(0);
     if (this.#dispatcher === null || this.freeSlots === 0) void this.#others.due();
     void this.#hooks.look();
+  }
+
+  sent(event: EventRecord, { iid, runNumber }: EventPlace): boolean {
+    const run = this.#places.get(iid) ?? this.#live.get(iid);
+    return run !== undefined && run.runNumber === runNumber && run.receive(event);
   }
 
   poke(owner: string, target: Target): void {

@@ -224,10 +224,23 @@ export type NewEvent = {
 
 export type SendEventAnswer =
   /** `owner` is the runner that holds the run now; `woken` says that a parked run became due. */
-  | { readonly kind: "accepted"; readonly woken: boolean; readonly owner: string | null }
+  | {
+      readonly kind: "accepted";
+      readonly woken: boolean;
+      readonly owner: string | null;
+      readonly place: EventPlace | null;
+    }
   | { readonly kind: "duplicate" }
   | { readonly kind: "notFound" }
   | { readonly kind: "terminal"; readonly status: InstanceStatusName };
+
+/** Where an event stands in its run; it has no place in the inbox. */
+export type EventPlace = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly number: number;
+  readonly createdAt: DbTime;
+};
 
 export type ControlAnswer =
   | { readonly kind: "ok"; readonly status: InstanceStatusName; readonly owner: string | null }

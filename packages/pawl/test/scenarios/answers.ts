@@ -25,8 +25,9 @@ export function answers(on: StoreFixture): void {
       const firstTurn = s.turn();
       await first.entered.passed;
       look.arm();
-      await i.sendEvent({ type: "noise" });
+      await i.pause();
       await look.reached;
+      await i.resume();
       first.result.open("a");
       await firstTurn;
       await i.sendEvent({ type: "go" });

@@ -68,6 +68,10 @@ export class Hints {
     this.wakes += 1;
   }
 
+  sent(): boolean {
+    return false;
+  }
+
   poke(owner: string, target: Target): void {
     this.pokes.push([owner, target]);
   }

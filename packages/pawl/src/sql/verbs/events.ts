@@ -1,5 +1,5 @@
 import type { Target } from "../../store/records.js";
-import type { NewEvent, SendEventAnswer } from "../../store/store.js";
+import type { EventPlace, NewEvent, SendEventAnswer } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
@@ -21,6 +21,7 @@ const wokenSql = (mask: string): string => `t.state = 'waiting' AND (t.wait_mask
 /** Later than anything the run's owner has judged, even if the clock stands still or steps back. */
 const laterThanSeen = (now: string): string =>
   `CASE WHEN ${now} > t.seen_at THEN ${now} ELSE t.seen_at + 1 END`;
+const laterThan = (seenAt: number, now: number): number => Math.max(now, seenAt + 1);
 
 function readInstance(sql: Sql): Statement {
   return sql.prepare("event.instance", readInstanceSql(sql));
@@ -86,7 +87,8 @@ function inOneStatement(sql: Sql): SendEvent {
         FROM timed JOIN added ON added.iid = timed.tid
         WHERE timed.woken AND ${isRegistered(sql, "onWorkflowEnqueued")}`,
      )})
-     SELECT timed.owner, timed.woken::int AS woken, (SELECT count(*) FROM added) AS added FROM timed`,
+     SELECT timed.tid, timed.run_no, timed.number, timed.at, timed.owner, timed.woken::int AS woken,
+       (SELECT count(*) FROM added) AS added FROM timed`,
   );
   return {
     transaction: false,
@@ -105,6 +107,12 @@ function inOneStatement(sql: Sql): SendEvent {
           kind: "accepted",
           woken: int(row, "woken") === 1,
           owner: textOrNull(row, "owner"),
+          place: {
+            iid: text(row, "tid"),
+            runNumber: int(row, "run_no"),
+            number: int(row, "number"),
+            createdAt: int(row, "at"),
+          },
         };
       }
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
@@ -118,7 +126,7 @@ function inSteps(sql: Sql): SendEvent {
   const refuse = refuser(sql);
   const lock = sql.prepare(
     "event.lock",
-    `SELECT t.tid, t.run_no, t.owner, t.event_count, CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
+    `SELECT t.tid, t.run_no, t.owner, t.event_count, t.seen_at, CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
      FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid ${sql.dialect.lock}`,
   );
   // A statement of its own: in the locking one the time would be as old as the wait for the lock.
@@ -131,8 +139,7 @@ function inSteps(sql: Sql): SendEvent {
   const add = sql.prepare(
     "event.add",
     `INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
-     SELECT t.tid, t.run_no, t.event_count + 1, :event_id, 'event', :type, :payload, ${laterThanSeen(":at")}
-     FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid`,
+     VALUES (:iid, :run_no, :number, :event_id, 'event', :type, :payload, :created_at)`,
   );
   const count = sql.prepare(
     "event.count",
@@ -152,29 +159,33 @@ function inSteps(sql: Sql): SendEvent {
         const [ended] = yield instance.with({ workflow: target.workflow, id: target.id });
         return yield* refuse(ended, event);
       }
-      const [clock] = yield time.with({
-        iid,
-        run_no: int(ticket, "run_no"),
-        event_id: event.eventId,
-      });
+      const runNumber = int(ticket, "run_no");
+      const [clock] = yield time.with({ iid, run_no: runNumber, event_id: event.eventId });
       if (intOrNull(clock as Row, "known") !== null) return { kind: "duplicate" };
       const at = int(clock as Row, "now");
       const woken = int(ticket, "woken");
+      const place: EventPlace = {
+        iid,
+        runNumber,
+        number: int(ticket, "event_count") + 1,
+        createdAt: laterThan(int(ticket, "seen_at"), at),
+      };
       yield add.with({
         iid,
-        at,
+        run_no: runNumber,
+        number: place.number,
+        created_at: place.createdAt,
         event_id: event.eventId,
         type: event.type,
         payload: event.payload,
       });
       yield count.with({ iid, at, woken });
       if (woken === 1 && isHooked(clock as Row, "onWorkflowEnqueued")) {
-        const runNumber = int(ticket, "run_no");
-        const id = postId.event(iid, runNumber, int(ticket, "event_count") + 1);
+        const id = postId.event(iid, runNumber, place.number);
         const told = { workflow: target.workflow, instanceId: target.id, runNumber };
         yield post("onWorkflowEnqueued", [{ ...told, id, reason: "event" }], at);
       }
-      return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner") };
+      return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner"), place };
     },
   };
 }
@@ -222,7 +233,7 @@ export function postEventVerb(sql: Sql): PostEvent {
         };
         yield tell("onWorkflowEnqueued", [{ ...told, reason: "event" }], int(found, "now"));
       }
-      return { kind: "accepted", woken: false, owner: null };
+      return { kind: "accepted", woken: false, owner: null, place: null };
     },
   };
 }
@@ -370,7 +381,7 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
         kind: text(row, "kind"),
         type: text(row, "type"),
         payload: textOrNull(row, "payload"),
-        created_at: Math.max(at, int(ticket, "seen_at") + 1),
+        created_at: laterThan(int(ticket, "seen_at"), at),
       });
     }
     if (events.length === 0) return;

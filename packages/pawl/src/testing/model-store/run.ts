@@ -137,14 +137,14 @@ export function receive(
   run: Run,
   { eventId, kind, type, payload }: Omit<Delivery, "iid">,
   now: DbTime,
-): boolean {
+): { readonly woken: boolean; readonly number: number; readonly createdAt: DbTime } {
   const number = run.events.length + 1;
   const createdAt = Math.max(now, run.seenAt + 1);
   const delivery = { deliveredAt: null, consumedBy: null };
   run.events.push({ eventId, record: { number, kind, type, payload, createdAt, ...delivery } });
   const woken = run.status === "waiting" && masksMeet(run.waitMask, waitMaskOf([type]));
   if (woken) run.dueAt = Math.min(run.dueAt ?? now, now);
-  return woken;
+  return { woken, number, createdAt };
 }
 
 export function isLeased(run: Run): boolean {

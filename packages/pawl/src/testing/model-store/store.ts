@@ -152,12 +152,13 @@ export class ModelStore implements Store<object> {
     if (tx !== undefined) {
       this.#inbox.push(event);
       this.#outbox.enqueued(instance, "event", hooked);
-      return { kind: "accepted", woken: false, owner: null };
+      return { kind: "accepted", woken: false, owner: null, place: null };
     }
     if (hasEvent(run, eventId)) return { kind: "duplicate" };
-    const woken = receive(run, event, this.#clock.now());
+    const { woken, number, createdAt } = receive(run, event, this.#clock.now());
     if (woken) this.#outbox.enqueued(instance, "event");
-    return { kind: "accepted", woken, owner: run.owner };
+    const place = { iid, runNumber: run.runNumber, number, createdAt };
+    return { kind: "accepted", woken, owner: run.owner, place };
   }
 
   #isInInbox({ iid, runNumber, eventId }: Delivery): boolean {
