@@ -30,20 +30,35 @@ function after(ms: number, callback: () => void): Cancel {
 }
 
 /** All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd. */
-function sharedMacrotask(): (callback: () => void) => void {
+export function sharedMacrotask(
+  next: (callback: () => void) => void = nextMacrotask,
+): (callback: () => void) => void {
   /** Calls that wait for the next macrotask. */
   let waiting: (() => void)[] = [];
   const callAll = (): void => {
     const callbacks = waiting;
+    let called = 0;
     waiting = [];
-    for (const callback of callbacks) callback();
+    try {
+      for (const callback of callbacks) {
+        called += 1;
+        callback();
+      }
+    } finally {
+      // What one of them throws is for the process to see, and must not keep the others from their turn.
+      for (const callback of callbacks.slice(called)) defer(callback);
+    }
   };
-  return (callback) => {
-    if (waiting.push(callback) === 1) nextMacrotask(callAll);
+  const defer = (callback: () => void): void => {
+    if (waiting.push(callback) === 1) next(callAll);
   };
+  return defer;
 }
 
-/** `setTimeout(0)` takes 1 ms and more, but not in workerd, which may have nothing else: there a message of a MessageChannel comes before all microtasks. */
+/**
+ * `setTimeout(0)` takes 1 ms and more, but not in workerd, which may have nothing else: there a message of a MessageChannel
+ * comes before all microtasks.
+ */
 function nextMacrotask(callback: () => void): void {
   if (typeof setImmediate === "function") setImmediate(callback);
   else setTimeout(callback, 0);
