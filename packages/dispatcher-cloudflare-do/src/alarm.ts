@@ -7,6 +7,8 @@ const SOON_MS = 1_000;
 const MAX_FRUITLESS = 6;
 /** An alarm that has not come so long after its time was dropped. */
 const DROPPED_AFTER_MS = 60_000;
+/** Of one time: storage that refuses it more often is away, and what comes after that sets it again. */
+const MAX_SETS = 3;
 
 type AlarmStorage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm" | "deleteAlarm">;
 
@@ -42,10 +44,17 @@ export class Alarm {
     this.#fruitless = found > 0 ? 0 : Math.min(this.#fruitless + 1, MAX_FRUITLESS);
   }
 
-  /** For the next due time, or none. */
+  /** For the next due time, or none. Never throws: the write that it follows is done. */
   arm(): void {
     if (!this.#isStarted) return;
-    const { now, at, busy } = this.#next();
+    let next: NextAlarm;
+    try {
+      next = this.#next();
+    } catch {
+      this.armAfterFailure(Date.now());
+      return;
+    }
+    const { now, at, busy } = next;
     if (at === null || at > now) this.#fruitless = 0;
     const dueAt = at === null ? Infinity : at > now ? at : now + SOON_MS * 2 ** this.#fruitless;
     const wantedAt = Math.min(dueAt, busy ? now + HEARTBEAT_MS : Infinity);
@@ -67,9 +76,19 @@ export class Alarm {
   #set(at: number): void {
     const wanted = at === Infinity ? null : at;
     if (wanted === this.#armedAt) return;
+    void this.#send(wanted);
+  }
+
+  /** Storage that cannot take it ends the object as a rule, and the alarm of before stays. */
+  async #send(wanted: number | null, sets = 1): Promise<void> {
     this.#armedAt = wanted;
-    const set = wanted === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(wanted);
-    // Storage that cannot take it ends the object, and the alarm of before stays.
-    set.catch(() => {});
+    try {
+      await (wanted === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(wanted));
+    } catch {
+      // One that comes for nothing does no harm.
+      if (wanted === null || this.#armedAt !== wanted) return;
+      this.#armedAt = null;
+      if (sets < MAX_SETS) await this.#send(wanted, sets + 1);
+    }
   }
 }

@@ -2,8 +2,14 @@ import { defaultQueue } from "./authoring/entry.js";
 import type { HookName } from "./model/hooks.js";
 import type { Clock } from "./model/seams.js";
 import { newWebRuntime } from "./runtime.js";
+import type { Dialect } from "./sql/dialect.js";
 import { sqliteDialect } from "./sql/dialects/sqlite.js";
-import { durableObjectDriver, runNow, type ObjectStorage } from "./sql/drivers/durable-object.js";
+import {
+  durableObjectDriver,
+  runNow,
+  StorageAway,
+  type ObjectStorage,
+} from "./sql/drivers/durable-object.js";
 import { checkedIdentifier } from "./sql/checked.js";
 import { Sql } from "./sql/sql.js";
 import type { Call, Row, Script } from "./sql/statement.js";
@@ -45,7 +51,11 @@ export function durableObjectStore(
   options: DurableObjectStoreOptions = {},
 ): DurableObjectStore {
   const prefix = checkedIdentifier("tablePrefix", options.tablePrefix ?? "pawl_");
-  const dialect = sqliteDialect(prefix);
+  const sqlite = sqliteDialect(prefix);
+  const dialect: Dialect = {
+    ...sqlite,
+    classify: (error) => (error instanceof StorageAway ? "disconnected" : sqlite.classify(error)),
+  };
   const sql = new Sql(dialect, options.clock);
   const nextAlarm = nextAlarmScript(sql);
   const bury = sql.prepare(

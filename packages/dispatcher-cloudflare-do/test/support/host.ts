@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -56,18 +55,6 @@ export class HostProcess {
   async end(): Promise<void> {
     await this.stop();
     await rm(this.#folder, { recursive: true });
-  }
-
-  /** kill -9 of every workerd that this process has started. */
-  async kill(): Promise<void> {
-    const children = execFileSync("ps", ["-o", "pid=,comm=", "--ppid", String(process.pid)], {
-      encoding: "utf8",
-    });
-    for (const line of children.split("\n")) {
-      const [pid, command] = line.trim().split(/\s+/);
-      if (command === "workerd") process.kill(Number(pid), "SIGKILL");
-    }
-    await this.stop().catch(() => {});
   }
 
   async do<T>(action: string, input: unknown = {}): Promise<T> {

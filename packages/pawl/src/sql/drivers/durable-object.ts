@@ -9,6 +9,9 @@ export interface ObjectStorage {
   transactionSync<T>(work: () => T): T;
 }
 
+/** The storage failed, and not its SQLite: whether what it was given is done is unknown. */
+export class StorageAway extends Error {}
+
 /** Runs a script at once, in whatever the object is writing. */
 export function runNow<T>(storage: ObjectStorage, script: Script<T>): T {
   return driveNow(script, (call) => execute(storage, call));
@@ -30,7 +33,7 @@ export function durableObjectDriver(storage: ObjectStorage, written: () => void)
           return execute(storage, call);
         });
       try {
-        return transaction ? storage.transactionSync(() => drive(script)) : drive(script);
+        return transaction ? inTransaction(storage, () => drive(script)) : drive(script);
       } finally {
         if (wrote) written();
       }
@@ -47,6 +50,32 @@ export function durableObjectDriver(storage: ObjectStorage, written: () => void)
   };
 }
 
+/** What `work` throws comes out as it is. */
+function inTransaction<T>(storage: ObjectStorage, work: () => T): T {
+  let thrown: { readonly error: unknown } | null = null;
+  try {
+    return storage.transactionSync(() => {
+      try {
+        return work();
+      } catch (error) {
+        thrown = { error };
+        throw error;
+      }
+    });
+  } catch (error) {
+    throw thrown === null ? asAway(error) : error;
+  }
+}
+
 function execute({ sql }: ObjectStorage, { statement, executions }: Call): Row[] {
-  return executions.flatMap((params) => sql.exec(statement.text, ...params).toArray());
+  try {
+    return executions.flatMap((params) => sql.exec(statement.text, ...params).toArray());
+  } catch (error) {
+    throw asAway(error);
+  }
+}
+
+function asAway(error: unknown): unknown {
+  const isFromSqlite = error instanceof Error && error.message.includes(": SQLITE_");
+  return isFromSqlite ? error : new StorageAway("storage failed", { cause: error });
 }
