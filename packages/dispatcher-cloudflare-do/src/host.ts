@@ -30,6 +30,8 @@ export type WorkflowsObjectClass<Env> = new (
 export function workflowsDurableObject<const R extends Registry, Env = unknown>(
   given: WorkflowsObjectOptions<R> | ((env: Env) => WorkflowsObjectOptions<R>),
 ): WorkflowsObjectClass<Env> {
+  // What is wrong with them is told when the module loads, if they are there.
+  if (typeof given !== "function") layoutOf(given);
   return class extends DurableObject<Env> implements WorkflowsObject {
     readonly #engine: Engine;
     readonly #place: Place;

@@ -1,4 +1,4 @@
-import { IncompatibleDatabaseError, ValidationError } from "pawl";
+import { IncompatibleDatabaseError } from "pawl";
 import { spreadStore, type InstanceStore } from "pawl/durable-object";
 import type { Layout } from "./layout.js";
 import { objectIn, type WorkflowsNamespace, type WorkflowsObject } from "./namespace.js";
@@ -10,13 +10,18 @@ const SPREAD_KEY = "pawl.spread";
 /** One of the objects of a layout. */
 export class Place {
   readonly #layout: Layout;
-  readonly #name: string;
+  /** Null if the object is none of the layout's. */
+  readonly #name: string | null;
   readonly #namespace: WorkflowsNamespace | undefined;
 
   constructor(layout: Layout, id: DurableObjectId, namespace: WorkflowsNamespace | undefined) {
     this.#layout = layout;
     this.#namespace = namespace;
-    this.#name = nameOf(layout, id, namespace);
+    const [first] = layout.names;
+    this.#name =
+      layout.names.length === 1
+        ? (first as string)
+        : (layout.names.find((name) => namespace?.idFromName(name).equals(id) === true) ?? null);
   }
 
   get spread(): string {
@@ -54,6 +59,7 @@ export class Place {
     hasTables: boolean,
   ): Promise<void> {
     const recorded = (await storage.get<string>(SPREAD_KEY)) ?? (hasTables ? "shards: 1" : null);
+    if (this.#name === null) throw this.#stranger();
     const [first] = this.#layout.names;
     const isNew = recorded === null && this.#name !== first;
     const known = isNew ? await this.#knownBy(first as string) : recorded;
@@ -64,6 +70,14 @@ export class Place {
       );
     }
     if (recorded === null) await storage.put(SPREAD_KEY, this.spread);
+  }
+
+  #stranger(): IncompatibleDatabaseError {
+    return new IncompatibleDatabaseError(
+      this.#namespace === undefined
+        ? `${this.spread} needs namespace, such as env.PAWL: objects ask each other`
+        : `this object is none of those of ${this.spread}, or namespace leads to another class`,
+    );
   }
 
   async #knownBy(name: string): Promise<string> {
@@ -80,21 +94,4 @@ export class Place {
   #object(name: string): WorkflowsObject {
     return objectIn(this.#namespace as WorkflowsNamespace, name);
   }
-}
-
-function nameOf(
-  { names, spread }: Layout,
-  id: DurableObjectId,
-  namespace: WorkflowsNamespace | undefined,
-): string {
-  const [first] = names;
-  if (names.length === 1) return first as string;
-  if (namespace === undefined) {
-    throw new ValidationError(
-      `${spread} needs namespace, such as env.PAWL: objects ask each other`,
-    );
-  }
-  const found = names.find((name) => namespace.idFromName(name).equals(id));
-  if (found !== undefined) return found;
-  throw new ValidationError(`${spread}: this is none of their objects, or namespace is another's`);
 }

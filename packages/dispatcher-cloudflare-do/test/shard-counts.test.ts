@@ -39,6 +39,19 @@ describe.concurrent("the number of objects", () => {
     }
   });
 
+  test("needs the namespace: objects without it refuse, and say so", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { bindings, ...options } = spread({ shards: 2 });
+    const nameless = { ...options, bindings: { ...bindings, NAMELESS: "1" } };
+    const host = await aHost({ onTestFinished }, nameless);
+    await expect(host.do("create", { binding: "WAITER", id: "a" })).rejects.toThrow(
+      "shards: 2 needs namespace, such as env.PAWL",
+    );
+    expect((await new Api(host).ask("GET", "/workflows")).status).toBe(503);
+  });
+
   test("may be that of the workflows", async ({ expect, onTestFinished }) => {
     const host = await aHost({ onTestFinished }, spread({ shardBy: "workflow" }));
     const api = new Api(host);

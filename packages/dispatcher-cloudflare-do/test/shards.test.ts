@@ -34,11 +34,13 @@ describe("instances over four objects, in workerd", () => {
       .toEqual([]);
   });
 
-  test("without an id one is chosen, and found", async () => {
+  test("without an id one is chosen that leads to the object that was asked, and found", async () => {
     for (let n = 0; n < 8; n++) {
       const id = await host.do<string>("create", { binding: "CHILD", params: n });
       expect(await host.do("result", { binding: "CHILD", id })).toBe(n);
     }
+    const first = await host.do("create", { binding: "CHILD", params: 0, unrouted: true });
+    expect(await host.do("ids", { object: "pawl" })).toContain(first);
   });
 
   test.each([false, true])(
@@ -149,6 +151,19 @@ describe("instances over four objects, in workerd", () => {
     expect((await idsIn(host, objects)).flat()).toHaveLength(before);
   });
 
+  test("an object that stays away is told to callers as such, and what it had is found later", async () => {
+    const ids = Array.from({ length: 12 }, (_, n) => `away-${n}`);
+    for (const object of objects) await host.do("lose", { object, answers: 100 });
+    const batch = ids.map((id) => ({ id, params: 2 }));
+    const asked = host.do("createBatch", { binding: "EVEN", batch });
+    await expect(asked).rejects.toThrow("another object cannot be reached");
+    const page = await new Api(host).ask("GET", "/workflows/even/instances");
+    expect([page.status, page.body.code]).toEqual([503, "STORE_UNAVAILABLE"]);
+    for (const object of objects) await host.do("lose", { object, answers: 0 });
+    await host.do("createBatch", { binding: "EVEN", batch });
+    for (const id of ids) expect(await host.do("result", { binding: "EVEN", id })).toBe(2);
+  });
+
   test.each(["newest", "oldest"])("a list has every row once, %s first", async (order) => {
     const workflow = "/workflows/even/instances";
     const api = new Api(host);
@@ -207,6 +222,19 @@ describe("instances over four objects, in workerd", () => {
       for (const object of objects) await host.do("evict", { object });
       expect(await host.do("result", { binding: "PARENT", id: "evicted" })).toEqual(ids);
       for (const id of ids) await host.do("result", { binding: "CHILD", id });
+      expect((await childrenOf(ids)).reduce((sum, count) => sum + count)).toBe(8);
+    });
+
+    test("when the answers of their objects are lost", async () => {
+      const ids = Array.from({ length: 8 }, (_, n) => `lost-${n}`);
+      for (const object of objects) await host.do("lose", { object, answers: 2 });
+      await host.do("create", { binding: "PARENT", id: "loser", params: { children: 8, ids } });
+      expect(await host.do("result", { binding: "PARENT", id: "loser" })).toEqual(ids);
+      for (const object of objects) await host.do("lose", { object, answers: 0 });
+      // The body did not notice.
+      expect(host.ledger.filter((line) => line.startsWith("loser made"))).toEqual(["loser made 1"]);
+      for (const id of ids) await host.do("result", { binding: "CHILD", id });
+      expect(ids.map(runsOf)).toEqual(ids.map(() => 1));
       expect((await childrenOf(ids)).reduce((sum, count) => sum + count)).toBe(8);
     });
 

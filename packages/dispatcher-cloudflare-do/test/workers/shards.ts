@@ -4,6 +4,7 @@ import {
   workflowsFetch,
   type Sharding,
   type SpreadOptions,
+  type WorkflowsObject,
 } from "@pawl/dispatcher-cloudflare-do";
 import { defineRegistry, defineWorkflow, WorkflowEntrypoint } from "pawl";
 import type { WorkflowError, WorkflowEvent, WorkflowStep } from "pawl";
@@ -13,6 +14,8 @@ type Env = {
   readonly LEDGER: Fetcher;
   /** JSON. */
   readonly SHARDING: string;
+  /** If set, the objects are not told of their namespace. */
+  readonly NAMELESS?: string;
 };
 
 async function note(env: Env, line: string): Promise<void> {
@@ -76,12 +79,27 @@ function optionsOf(env: Env): SpreadOptions<typeof registry> {
   return { workflows: registry, ...(JSON.parse(env.SHARDING) as Sharding) };
 }
 
+type Sibling = WorkflowsObject["sibling"];
+
 export class Host extends workflowsDurableObject<typeof registry, Env>((env) => ({
   ...optionsOf(env),
-  namespace: env.OBJECTS,
+  namespace: env.NAMELESS === undefined ? env.OBJECTS : undefined,
   hooks: { onInstanceFinished: ({ instanceId }) => note(env, `${instanceId} finished`) },
 })) {
+  #lost = 0;
+
+  override async sibling(call: Parameters<Sibling>[0]): ReturnType<Sibling> {
+    const answer = await super.sibling(call);
+    if (this.#lost === 0) return answer;
+    this.#lost -= 1;
+    throw new Error("what was asked is done, and the answer is lost");
+  }
+
   // For the tests alone.
+  async lose(answers: number): Promise<void> {
+    this.#lost = answers;
+  }
+
   async evict(): Promise<void> {
     this.ctx.abort("evicted");
   }
@@ -102,6 +120,7 @@ type Input = {
   readonly batch: { id: string; params?: unknown }[];
   readonly method: "pause";
   readonly object: string;
+  readonly answers: number;
   /** As a caller that does not know of shards. */
   readonly unrouted?: boolean;
 };
@@ -120,6 +139,7 @@ const actions: {
   result: async (env, { binding, id, unrouted }) =>
     (await bindingsOf(env, unrouted)[binding].get(id)).result({ timeout: "30 seconds" }),
   ids: (env, { object }) => objectOf(env, object).ids(),
+  lose: (env, { object, answers }) => objectOf(env, object).lose(answers),
   evict: (env, { object }) =>
     objectOf(env, object)
       .evict()
@@ -132,7 +152,7 @@ function bindingsOf(env: Env, unrouted = false) {
     : workflowsBinding(env.OBJECTS, optionsOf(env));
 }
 
-function objectOf({ OBJECTS }: Env, name: string): Pick<Host, "ids" | "evict"> {
+function objectOf({ OBJECTS }: Env, name: string): Pick<Host, "ids" | "lose" | "evict"> {
   return OBJECTS.get(OBJECTS.idFromName(name)) as unknown as Host;
 }
 
