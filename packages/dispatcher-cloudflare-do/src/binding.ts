@@ -35,6 +35,8 @@ import {
 /** How long one call waits for an end: longer would keep the object in memory for it. */
 const LONGEST_WAIT_MS = 20_000;
 const RETRY_MS = 500;
+/** Leaves some of the 32 MiB to ids and all else. */
+const BATCH_MAX_BYTES = 31 * 1024 * 1024;
 /** Calls of `result` in a row that may fail: an object that moves is away for moments. */
 const MAX_FAILURES = 10;
 
@@ -116,7 +118,7 @@ class Binding implements Workflow {
     const call = {
       binding: this.#binding,
       method: "createBatch",
-      batch: batch.map(newInstance),
+      batch: fitting(batch.map(newInstance)),
     } as const;
     // One object checks all of it before any of them stores a part.
     const ids = (await this.#ask(undefined, call)) as string[];
@@ -214,6 +216,21 @@ function newInstance(given: CreateOptions): NewInstance {
     ...rest,
     ...(params === undefined ? {} : { params: encoded(params, "INVALID_PARAMS") }),
   } as NewInstance;
+}
+
+/** Workers send 32 MiB in one call, and tell of more like of an object that is away. */
+function fitting(batch: readonly NewInstance[]): readonly NewInstance[] {
+  const bytes = batch.reduce((sum, { params = "" }) => sum + bytesSent(params), 0);
+  if (bytes <= BATCH_MAX_BYTES) return batch;
+  throw new WorkflowError(
+    "PAYLOAD_TOO_LARGE",
+    `a batch may have at most ${BATCH_MAX_BYTES} bytes of params over RPC, got ${bytes}: split it`,
+  );
+}
+
+/** V8 writes a text with one byte for each unit, or with two. */
+function bytesSent(text: string): number {
+  return /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
 }
 
 function anObject<T>(what: string, value: T): T {

@@ -1,6 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
-import { IncompatibleDatabaseError, type Registry, type WorkflowsOptions } from "pawl";
-import { encodeError } from "pawl/durable-object";
+import {
+  checkOptions,
+  IncompatibleDatabaseError,
+  type Known,
+  type Registry,
+  type WorkflowsOptions,
+} from "pawl";
+import { encodeError, workflowsOptions } from "pawl/durable-object";
 import { answer, type Answer, type Call } from "./calls.js";
 import { Engine } from "./engine.js";
 import { layoutOf, type Sharding } from "./layout.js";
@@ -17,6 +23,13 @@ export type WorkflowsObjectOptions<R extends Registry> = Omit<WorkflowsOptions<R
     readonly namespace?: WorkflowsNamespace | undefined;
   };
 
+const objectOptions: Known<WorkflowsObjectOptions<Registry>> = {
+  ...workflowsOptions,
+  shards: true,
+  shardBy: true,
+  namespace: true,
+};
+
 /** A class that extends it and has an `alarm` of its own calls this one first. */
 export type WorkflowsObjectClass<Env> = new (
   ctx: DurableObjectState,
@@ -31,16 +44,16 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
   given: WorkflowsObjectOptions<R> | ((env: Env) => WorkflowsObjectOptions<R>),
 ): WorkflowsObjectClass<Env> {
   // What is wrong with them is told when the module loads, if they are there.
-  if (typeof given !== "function") layoutOf(given);
+  if (typeof given !== "function") checked(given);
   return class extends DurableObject<Env> implements WorkflowsObject {
     readonly #engine: Engine;
     readonly #place: Place;
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      const { shards, shardBy, namespace, ...options } =
-        typeof given === "function" ? given(env) : given;
-      const layout = layoutOf({ shards, shardBy, workflows: options.workflows });
+      const { layout, namespace, options } = checked(
+        typeof given === "function" ? given(env) : given,
+      );
       this.#place = new Place(layout, ctx.id, namespace);
       this.#engine = new Engine(ctx.storage, { env, ...options }, this.#place);
     }
@@ -83,5 +96,15 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
         throw error;
       }
     }
+  };
+}
+
+function checked<R extends Registry>(given: WorkflowsObjectOptions<R>) {
+  checkOptions("workflowsDurableObject", given, objectOptions);
+  const { shards, shardBy, namespace, ...options } = given;
+  return {
+    layout: layoutOf({ shards, shardBy, workflows: options.workflows }),
+    namespace,
+    options,
   };
 }

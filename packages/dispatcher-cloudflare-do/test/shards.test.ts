@@ -151,6 +151,14 @@ describe("instances over four objects, in workerd", () => {
     expect((await idsIn(host, objects)).flat()).toHaveLength(before);
   });
 
+  test("a batch may be as large as workers send in one call, and no larger", async () => {
+    expect(await host.do("createLarge", { id: "large", letter: "x", count: 30 })).toBe(30);
+    for (const letter of ["x", "Ā"]) {
+      const asked = host.do("createLarge", { id: "larger", letter, count: 33 });
+      await expect(asked).rejects.toThrow("a batch may have at most");
+    }
+  });
+
   test("an object that stays away is told to callers as such, and what it had is found later", async () => {
     const ids = Array.from({ length: 12 }, (_, n) => `away-${n}`);
     for (const object of objects) await host.do("lose", { object, answers: 100 });

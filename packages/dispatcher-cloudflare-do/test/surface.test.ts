@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Miniflare } from "miniflare";
 import { bundled, worker, workerd } from "./support/workerd.js";
 
@@ -45,4 +45,18 @@ test("what is no call of theirs is refused, and the object goes on", async () =>
   }
   const made = await raw("call", { binding: "PING", method: "create", options: { id: "a" } });
   expect(made).toEqual({ value: '"a"' });
+});
+
+test("options that cannot be meant are refused when the worker loads", async () => {
+  const misconfigured = workerd(await bundled(worker("misconfigured")), "Host");
+  onTestFinished(() => misconfigured.dispose());
+  const messageOf = async (options: object): Promise<unknown> => {
+    const body = JSON.stringify(options);
+    return (await misconfigured.dispatchFetch("http://host/", { method: "POST", body })).json();
+  };
+  expect(await messageOf({})).toBe("taken");
+  expect(await messageOf({ shards: 4 })).toBe("taken");
+  expect(await messageOf({ shards: 0 })).toContain("ValidationError: shards must be");
+  expect(await messageOf({ shard: 4 })).toMatch(/there is no "shard"; there are .*shards/);
+  expect(await messageOf({ shardBy: "workflow", shards: 2 })).toContain("leave out shards");
 });

@@ -19,6 +19,7 @@ import type { InstanceStore, Store } from "./store/store.js";
 
 // For hosts of the engine in Cloudflare's Durable Objects: `@pawl/dispatcher-cloudflare-do`.
 
+export { workflowsOptions } from "./authoring/options.js";
 export { throwIfAborted } from "./model/abort.js";
 export { requestedMs } from "./model/duration.js";
 export { decodeError, encodeError } from "./model/error-codec.js";

@@ -121,6 +121,8 @@ type Input = {
   readonly method: "pause";
   readonly object: string;
   readonly answers: number;
+  readonly letter: string;
+  readonly count: number;
   /** As a caller that does not know of shards. */
   readonly unrouted?: boolean;
 };
@@ -132,6 +134,12 @@ const actions: {
     (await bindingsOf(env, unrouted)[binding].create({ ...(id && { id }), params })).id,
   createBatch: async (env, { binding, batch, unrouted }) =>
     (await bindingsOf(env, unrouted)[binding].createBatch(batch)).map(({ id }) => id),
+  /** A megabyte each. */
+  createLarge: async (env, { id, letter, count }) => {
+    const params = letter.repeat(letter > "\xff" ? 500_000 : 1_000_000);
+    const batch = Array.from({ length: count }, (_, n) => ({ id: `${id}-${n}`, params }));
+    return (await bindingsOf(env).CHILD.createBatch(batch)).length;
+  },
   control: async (env, { binding, id, method, unrouted }) =>
     (await bindingsOf(env, unrouted)[binding].get(id))[method](),
   send: async (env, { binding, id, params, unrouted }) =>
