@@ -2,9 +2,9 @@ import { workflowsBinding } from "@pawl/dispatcher-cloudflare-do";
 import { runDurableObjectAlarm, SELF } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
-import type { Orders } from "./worker.js";
+import type { registry } from "./workflows.js";
 
-const { ORDER } = workflowsBinding<Orders>(env.PAWL);
+const { ORDER } = workflowsBinding<typeof registry>(env.PAWL);
 
 test("an order is charged, cools off, and is approved", async () => {
   const order = await ORDER.create({ params: { customer: "Ada" } });

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { createHarness } from "pawl/testing";
 import { onTestFinished, expect, test } from "vitest";
 import { bundled, workerd } from "../../packages/dispatcher-cloudflare-do/test/support/workerd.js";
 import { examplesIn, regionsOf, wholeOf } from "../../packages/dispatcher-node/test/quoted.js";
+import { registry } from "./workflows.js";
 
 const token = "a-secret-of-at-least-24-bytes";
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -48,6 +50,17 @@ test("the worker takes an order, and its API serves those who have the token", a
   expect(stranger.status).toBe(401);
 });
 
+test("the same workflow in Node, without workerd and without waiting", async () => {
+  const h = await createHarness({ workflows: registry });
+  onTestFinished(() => h.close());
+  const order = await h.workflows.ORDER.create({ id: "o1", params: { customer: "Ada" } });
+  await h.waitForStep("order", "o1", "charge");
+  await h.clock.advance("1 second");
+  await h.sendEvent("order", "o1", { type: "approved", payload: { by: "Grace" } });
+  await h.runUntilIdle();
+  expect(await order.result()).toEqual({ payment: "charged Ada", approvedBy: "Grace" });
+});
+
 test("the sharded worker spreads its orders, and forgets those that ended long ago", async () => {
   const script = await bundled(here("sharded.ts"));
   const server = workerd(script, "", {
@@ -83,6 +96,7 @@ test("while it moves, both engines have orders, and each is found", async () => 
 
 test("docs/durable-objects.md quotes the workers", () => {
   expect(examplesIn("docs/durable-objects.md")).toEqual([
+    wholeOf("examples/durable-object/workflows.ts"),
     wholeOf("examples/durable-object/worker.ts"),
     ...regionsOf("examples/durable-object/sharded.ts"),
     ...regionsOf("examples/durable-object/moving.ts"),

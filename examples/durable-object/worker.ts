@@ -3,26 +3,10 @@ import {
   workflowsDurableObject,
   workflowsFetch,
 } from "@pawl/dispatcher-cloudflare-do";
-import { defineRegistry, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "pawl";
 import { bearerToken } from "pawl/auth";
+import { registry } from "./workflows.js";
 
 type Env = { readonly PAWL: DurableObjectNamespace; readonly API_TOKEN: string };
-type Order = { readonly customer: string };
-
-class OrderWorkflow extends WorkflowEntrypoint<Env, Order> {
-  override async run(event: WorkflowEvent<Order>, step: WorkflowStep) {
-    const payment = await step.do("charge", async () => `charged ${event.payload.customer}`);
-    await step.sleep("cool off", "1 second");
-    const { payload } = await step.waitForEvent<{ by: string }>("approval", {
-      type: "approved",
-      timeout: "7 days",
-    });
-    return { payment, approvedBy: payload.by };
-  }
-}
-
-const registry = defineRegistry({ ORDER: { name: "order", workflow: OrderWorkflow } });
-export type Orders = typeof registry;
 
 export const PawlHost = workflowsDurableObject((env: Env) => ({
   workflows: registry,
