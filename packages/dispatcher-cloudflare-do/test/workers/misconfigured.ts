@@ -15,5 +15,5 @@ function messageOf(options: object): string {
 }
 
 export default {
-  fetch: async (request) => Response.json(messageOf((await request.json()) as object)),
+  fetch: async (request) => Response.json(messageOf(await request.json())),
 } satisfies ExportedHandler;
