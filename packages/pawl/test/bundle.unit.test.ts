@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 
 /**
  * What a worker ships, minified: a free Cloudflare plan takes 3 MB compressed, and every cold start compiles it. The
- * engine with its SQLite store is 63 kB compressed; a tenth more than that is a change to think about.
+ * engine with its SQLite store is 70 kB compressed; a tenth more than that is a change to think about.
  */
-const BUDGET_BYTES = { minified: 220_000, gzipped: 70_000 };
+const BUDGET_BYTES = { minified: 240_000, gzipped: 77_000 };
 
 /** A minifier leaves their names. `process` and `setImmediate` are used where there are any: see the test below. */
 const NODE_GLOBALS = /\b(?:Buffer|require|__dirname|__filename)\s*[(.[]/;
