@@ -42,7 +42,13 @@ async function start() {
   const get = async (at: string): Promise<unknown> => (await fetch(`${url}/api${at}`)).json();
   const statusOf = async (at: string): Promise<string> =>
     ((await get(`/workflows/${at}`)) as { details: { status: string } }).details.status;
-  return { child, text, url, statusOf, commands: text.match(/^ {2}curl .*$/gm) ?? [] };
+  const openOrders = async (): Promise<string[]> => {
+    const page = (await get("/workflows/order/instances?status=waiting")) as {
+      instances: { id: string }[];
+    };
+    return page.instances.map(({ id }) => id);
+  };
+  return { child, text, url, statusOf, openOrders, commands: text.match(/^ {2}curl .*$/gm) ?? [] };
 }
 
 test("the demo: its commands work, it survives kill -9, and Ctrl-C ends it", async () => {
@@ -79,8 +85,18 @@ test("the demo: its commands work, it survives kill -9, and Ctrl-C ends it", asy
   for (const done of ["order/instances/order-1", "report/instances/report-1"]) {
     await until(async () => (await second.statusOf(done)) === "complete", `${done} complete`);
   }
+  // The one that the first commands started, which waits for its approval.
+  for (const id of await second.openOrders()) {
+    await fetch(`${second.url}/api/workflows/order/instances/${id}/terminate`, { method: "POST" });
+  }
   second.child.kill("SIGINT");
   expect(await once(second.child, "exit")).toEqual([0, null]);
+
+  // All orders have ended: there is another, and the commands work on it.
+  const third = await start();
+  expect(third.text).toMatch(/order-1 \(complete\)/);
+  expect(third.commands.length).toBe(4);
+  for (const command of third.commands) await run("sh", ["-c", `${command} -sS --fail`]);
 });
 
 test("a SIGTERM to `npm start` leaves nothing behind", async () => {

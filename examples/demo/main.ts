@@ -21,6 +21,7 @@ const pawl = createWorkflows({
 });
 await pawl.migrate();
 await startOnce();
+const order = await orderToApprove();
 const before = await summary();
 const runner = startRunner(pawl);
 const server = await serveOnFreePort();
@@ -41,6 +42,16 @@ async function startOnce(): Promise<void> {
       if (!isThere) throw error;
     });
   }
+}
+
+/** The commands below name it: one that has not ended. */
+async function orderToApprove(): Promise<string> {
+  const { instances } = await pawl.list("order", { pageSize: 100 });
+  const isOpen = new Set<string>(["queued", "running", "waiting"]);
+  const oldest = instances.findLast(({ details }) => isOpen.has(details.status));
+  if (oldest !== undefined) return oldest.id;
+  const { id } = await pawl.workflows.ORDER.create({ params: { item: "a lamp", amount: 42 } });
+  return id;
 }
 
 async function summary(): Promise<string> {
@@ -88,10 +99,10 @@ Pawl runs. Look at ${url}
 In ${FOLDER}/demo.db at the start:
 ${before}
 
-Approve order-1 when it waits for that, look at it, start another one, list the orders:
+Approve ${order} when it waits for that, look at it, start another one, list the orders:
 
-  curl -X POST ${api}/order/instances/order-1/events -H 'content-type: application/json' -d '{"type":"approved","payload":{"by":"Grace"}}'
-  curl ${api}/order/instances/order-1
+  curl -X POST ${api}/order/instances/${order}/events -H 'content-type: application/json' -d '{"type":"approved","payload":{"by":"Grace"}}'
+  curl ${api}/order/instances/${order}
   curl -X POST ${api}/order/instances -H 'content-type: application/json' -d '{"params":{"item":"a chair","amount":99}}'
   curl '${api}/order/instances?pageSize=10'
 

@@ -6,6 +6,7 @@ import type { InputSource } from "./input.js";
 import { findConfig, loadConfig } from "./load-config.js";
 import { inProcess, overHttp, type Target } from "./target.js";
 import { quietLogger } from "./terminal/log.js";
+import { shellWord } from "./terminal/shell.js";
 import { Terminal } from "./terminal/terminal.js";
 
 /** The options that every command has. */
@@ -43,6 +44,13 @@ export class Session implements InputSource {
     const { config, url } = this.#options;
     if (url !== undefined) return url;
     return config === undefined ? process.env["PAWL_URL"] || undefined : undefined;
+  }
+
+  /** For a command to copy: the options that lead to the same place. */
+  get placeOptions(): string {
+    const { config, url } = this.#options;
+    if (url !== undefined) return ` --url ${shellWord(url)}`;
+    return config === undefined ? "" : ` --config ${shellWord(config)}`;
   }
 
   get configFile(): string {

@@ -29,7 +29,8 @@ export function commandsWork(name: string, open: Open): void {
         ...where,
       ]);
       expect(started).toMatchObject({ code: 0, stdout: "started order order-1\n" });
-      expect(started.stderr).toBe("see how it goes: pawl show order order-1\n");
+      const show = ["pawl show order order-1", ...where].join(" ");
+      expect(started.stderr).toBe(`see how it goes: ${show}\n`);
       await settle();
 
       const waiting = await project.run(["show", "order", "order-1", ...where]);

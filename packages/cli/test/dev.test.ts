@@ -1,8 +1,10 @@
+import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { inScope, type Scope } from "../../pawl/test/support/scope.js";
 import { until } from "../../pawl/test/support/until.js";
-import { orderCode, Project, slowCode } from "./support/project.js";
+import { orderCode, Project, slowCode, sqliteConfig } from "./support/project.js";
 
 function order(project: Project, url: string, id: string) {
   return project.run(["start", "order", "--id", id, "--params", '{"amount":42}', "--url", url]);
@@ -95,6 +97,24 @@ test("a second signal ends dev at once; a worker whose parent is killed ends too
         ),
       "its port was given back",
     );
+  }));
+
+test("dev that is ended while its code loads ends with 0, and says no more", () =>
+  inScope(async (scope) => {
+    const project = await Project.make(scope);
+    // Holds the process up until its parent, which was told to end, has left it.
+    const held = `
+      import { writeFileSync } from "node:fs";
+      writeFileSync("loading", "");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+    `;
+    await project.write("pawl.config.ts", held + sqliteConfig);
+    const dev = project.start(["dev", "--no-watch", "--port", "0"]);
+    const ended = once(dev, "exit");
+    await until(() => existsSync(`${project.folder}/loading`), "loading");
+    dev.kill("SIGINT");
+    expect(await ended).toEqual([0, null]);
+    expect(dev.stderrText()).not.toContain("EPIPE");
   }));
 
 test("dev --json tells one object per line", () =>

@@ -31,7 +31,8 @@ export async function start(
   if (options.wait === undefined) {
     if (terminal.json) await terminal.answer({ workflow: name, id });
     else await terminal.line(`started ${name} ${id}`);
-    terminal.note(`see how it goes: pawl show ${shellWord(name)} ${id}`);
+    const show = `pawl show ${shellWord(name)} ${id}${session.placeOptions}`;
+    terminal.note(`see how it goes: ${show}`);
     return exitCode.ok;
   }
   terminal.note(`started ${name} ${id}, waiting for its end`);

@@ -100,5 +100,6 @@ function devLogger(to: Terminal): Logger {
 }
 
 function tell(message: WorkerMessage): void {
-  if (process.connected) process.send?.(message);
+  // The one that watches may be gone before this process has heard of it.
+  if (process.connected) process.send?.(message, undefined, {}, () => {});
 }
