@@ -28,12 +28,18 @@ export async function readValue(
   }
 }
 
-/** A file that holds JSON, for instance an exported history. */
-export async function readJsonFile(file: string, source: InputSource): Promise<unknown> {
+/** A file of exported histories. */
+export async function readHistoryFile(file: string, source: InputSource): Promise<unknown> {
   const given = file === "-" ? "-" : `@${file}`;
-  const { text, from } = await readText("--file", given, source);
-  return parseJson("--file", text, from, given);
+  try {
+    const { text, from } = await readText("--file", given, source);
+    return parseJson("--file", text, from, given);
+  } catch (error) {
+    throw error instanceof Failure ? invalid(error.message, HOW_TO_SAVE) : error;
+  }
 }
+
+const HOW_TO_SAVE = "make such a file: pawl replay <workflow> <id> --save history.json";
 
 type Read = { readonly text: string; readonly from: string };
 

@@ -60,6 +60,10 @@ test("replay tells whether changed code still follows", () =>
       expect(code, stderr).toBe(2);
       expect(stderr).toContain("no exported history");
     }
+    const missing = await project.run(["replay", "--file", "nope.json"]);
+    expect(missing.code).toBe(2);
+    expect(missing.stderr).toContain("there is no such file");
+    expect(missing.stderr).toContain("--save history.json");
     const unwritable = await project.run(["replay", "order", "a", "--save", "no/such/folder/x"]);
     expect(unwritable.code).toBe(1);
     expect(unwritable.stderr).toContain("NOT_SAVED");

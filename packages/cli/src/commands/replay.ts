@@ -8,7 +8,7 @@ import {
 } from "pawl/testing";
 import type { AnyPawl } from "../config.js";
 import { exitCode, Failure } from "../failure.js";
-import { readJsonFile } from "../input.js";
+import { readHistoryFile } from "../input.js";
 import type { Session } from "../session.js";
 import { findWorkflow, inProcess } from "../target.js";
 import type { Terminal } from "../terminal/terminal.js";
@@ -87,7 +87,7 @@ async function* fromFiles(
   session: Session,
   files: readonly string[],
 ): AsyncGenerator<ExportedHistory> {
-  for (const file of files) yield checked(await readJsonFile(file, session), file);
+  for (const file of files) yield checked(await readHistoryFile(file, session), file);
 }
 
 function checked(given: unknown, file: string): ExportedHistory {
