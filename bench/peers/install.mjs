@@ -25,8 +25,8 @@ export function installPeers() {
 /** @returns {Promise<string>} where a Node 22 is: this one, or one fetched from npm */
 export async function node22() {
   if (Number(process.versions.node.split(".")[0]) >= 22) return process.execPath;
-  const script = fileURLToPath(new URL("../../scripts/servers/node.mjs", import.meta.url));
-  return (await run([process.execPath, script, NODE_22])).trim();
+  const script = fileURLToPath(new URL("../../scripts/servers/runtime.mjs", import.meta.url));
+  return (await run([process.execPath, script, "node", NODE_22])).trim();
 }
 
 /** @param {string} name */

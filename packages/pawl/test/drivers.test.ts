@@ -43,6 +43,7 @@ import { postgresTransaction } from "./fixtures.js";
 import { bouncer } from "./support/bouncer.js";
 import { type Database, database, mysqlPool, postgresPool, world } from "./support/database.js";
 import { temporaryFolder } from "./support/folder.js";
+import { runtime } from "./support/runtime.js";
 import { inScope, Scope } from "./support/scope.js";
 import { type Kind, servers, sharedServer, stores } from "./support/servers.js";
 import { until } from "./support/until.js";
@@ -234,14 +235,13 @@ type Report = {
 async function runOn(version: string, tests: string): Promise<Report> {
   const root = fileURLToPath(new URL("../../../", import.meta.url));
   const execute = promisify(execFile);
-  const fetcher = path.join(root, "scripts/servers/node.mjs");
-  const { stdout: node } = await execute(process.execPath, [fetcher, version]);
+  const node = await runtime("node", version);
   const vitest = [path.join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", "stores"];
   const args = [...vitest, fileURLToPath(import.meta.url), "-t", tests, "--reporter=json"];
   const env = { ...process.env, PAWL_TEST_STORES: "sqlite" };
   const options = { cwd: root, env, maxBuffer: 2 ** 28 };
   // It exits with an error if a test failed: the report says which.
-  const { stdout } = await execute(node.trim(), args, options).catch((error: unknown) => {
+  const { stdout } = await execute(node, args, options).catch((error: unknown) => {
     if (error instanceof Error && "stdout" in error) return error as Error & { stdout: string };
     throw error;
   });
