@@ -2,6 +2,8 @@ import { describe, test } from "vitest";
 import { aHost } from "./support/host.js";
 import { Api, idsIn, spread } from "./support/shards.js";
 
+const PATIENCE = { timeout: 40_000, interval: 50 };
+
 describe.concurrent("the number of objects", () => {
   test("cannot change: all refuse, and nothing is lost", async ({ expect, onTestFinished }) => {
     const host = await aHost({ onTestFinished }, spread({ shards: 2 }));
@@ -50,6 +52,24 @@ describe.concurrent("the number of objects", () => {
       "shards: 2 needs namespace, such as env.PAWL",
     );
     expect((await new Api(host).ask("GET", "/workflows")).status).toBe(503);
+  });
+
+  test("by workflow, one that is taken away and comes back goes on by itself", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { bindings, ...options } = spread({ shardBy: "workflow" });
+    const host = await aHost({ onTestFinished }, { ...options, bindings });
+    await host.do("create", { binding: "SLEEPER", id: "nap" });
+    await host.stop();
+    await host.start({ ...bindings, SLEEPLESS: "1" });
+    // No request comes. Its alarm does, again and again.
+    const refusals = () => host.ledger.filter((line) => line === "start.failed").length;
+    await expect.poll(refusals, PATIENCE).toBeGreaterThan(1);
+    await host.stop();
+    expect(host.ledger).not.toContain("nap woke");
+    await host.start(bindings);
+    await expect.poll(() => host.ledger, PATIENCE).toContain("nap woke");
   });
 
   test("may be that of the workflows", async ({ expect, onTestFinished }) => {

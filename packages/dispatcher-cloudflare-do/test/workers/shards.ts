@@ -16,6 +16,8 @@ type Env = {
   readonly SHARDING: string;
   /** If set, the objects are not told of their namespace. */
   readonly NAMELESS?: string;
+  /** If set, SLEEPER is not among the workflows. */
+  readonly SLEEPLESS?: string;
 };
 
 async function note(env: Env, line: string): Promise<void> {
@@ -72,11 +74,23 @@ const registry = defineRegistry({
       return (await step.waitForEvent("the word", { type: "word" })).payload;
     },
   }),
+  SLEEPER: defineWorkflow({
+    name: "sleeper",
+    async run(event, step, { env }) {
+      await step.sleep("nap", "2 seconds");
+      await step.do("wake", () => note(env as Env, `${event.instanceId} woke`));
+    },
+  }),
   EVEN: defineWorkflow({ name: "even", params: even, run: (event) => event.payload }),
 });
 
 function optionsOf(env: Env): SpreadOptions<typeof registry> {
-  return { workflows: registry, ...(JSON.parse(env.SHARDING) as Sharding) };
+  const { SLEEPER, ...sleepless } = registry;
+  const workflows = env.SLEEPLESS === undefined ? { SLEEPER, ...sleepless } : sleepless;
+  return {
+    workflows: workflows as typeof registry,
+    ...(JSON.parse(env.SHARDING) as Sharding),
+  };
 }
 
 type Sibling = WorkflowsObject["sibling"];
@@ -84,6 +98,12 @@ type Sibling = WorkflowsObject["sibling"];
 export class Host extends workflowsDurableObject<typeof registry, Env>((env) => ({
   ...optionsOf(env),
   namespace: env.NAMELESS === undefined ? env.OBJECTS : undefined,
+  logger: {
+    debug() {},
+    info() {},
+    warn: (event) => void note(env, event),
+    error: (event) => void note(env, event),
+  },
   hooks: { onInstanceFinished: ({ instanceId }) => note(env, `${instanceId} finished`) },
 })) {
   #lost = 0;
