@@ -1,5 +1,6 @@
 import {
   createWorkflows,
+  IncompatibleDatabaseError,
   type HookName,
   type Registry,
   type Workflows,
@@ -24,6 +25,8 @@ export class Engine {
   readonly #store: DurableObjectStore;
   readonly #alarm: Alarm;
   #here: InstanceStore<never> | null = null;
+  /** Known after a start, also one that failed. */
+  #isEmpty = false;
   #readying: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
   #looksAgain = false;
@@ -62,7 +65,8 @@ export class Engine {
 
   async #start(): Promise<void> {
     const { from } = await this.#store.planMigration();
-    await this.#place.check(this.#storage, from > 0);
+    this.#isEmpty = from === 0;
+    await this.#place.check(this.#storage, !this.#isEmpty);
     await this.pawl.migrate();
     // Runners in storage are earlier activations of this object: their runs are taken over by the first look.
     this.#store.buryRunners();
@@ -121,6 +125,8 @@ export class Engine {
 
   #failed(event: string, error: unknown): void {
     this.pawl.runner.logger.warn(event, { error: String(error) });
-    this.#alarm.armAfterFailure(Date.now());
+    // One that refuses to serve and has nothing waits for nothing.
+    const isStray = this.#isEmpty && error instanceof IncompatibleDatabaseError;
+    if (!isStray) this.#alarm.armAfterFailure(Date.now());
   }
 }

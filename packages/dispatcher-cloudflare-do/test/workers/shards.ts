@@ -120,6 +120,10 @@ export class Host extends workflowsDurableObject<typeof registry, Env>((env) => 
     this.#lost = answers;
   }
 
+  async alarmAt(): Promise<number | null> {
+    return this.ctx.storage.getAlarm();
+  }
+
   async evict(): Promise<void> {
     this.ctx.abort("evicted");
   }
@@ -167,6 +171,7 @@ const actions: {
   result: async (env, { binding, id, unrouted }) =>
     (await bindingsOf(env, unrouted)[binding].get(id)).result({ timeout: "30 seconds" }),
   ids: (env, { object }) => objectOf(env, object).ids(),
+  alarmAt: (env, { object }) => objectOf(env, object).alarmAt(),
   lose: (env, { object, answers }) => objectOf(env, object).lose(answers),
   evict: (env, { object }) =>
     objectOf(env, object)
@@ -180,7 +185,10 @@ function bindingsOf(env: Env, unrouted = false) {
     : workflowsBinding(env.OBJECTS, optionsOf(env));
 }
 
-function objectOf({ OBJECTS }: Env, name: string): Pick<Host, "ids" | "lose" | "evict"> {
+function objectOf(
+  { OBJECTS }: Env,
+  name: string,
+): Pick<Host, "ids" | "alarmAt" | "lose" | "evict"> {
   return OBJECTS.get(OBJECTS.idFromName(name)) as unknown as Host;
 }
 
