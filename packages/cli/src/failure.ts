@@ -46,10 +46,12 @@ const hints: Readonly<Record<string, string>> = {
 const OTHER_TOKEN =
   "the API does not take the token of --token or PAWL_TOKEN: is it the right one?";
 
+const NO_API = "does a Pawl API run there? pawl dev serves one, and says where";
+
 /**
  * By names and codes, not by class: the config may bring another copy of pawl than ours.
  */
-export function failureOf(error: unknown, { hasToken = false } = {}): Failure {
+export function failureOf(error: unknown, { hasToken = false, hasUrl = false } = {}): Failure {
   if (error instanceof Failure) return error;
   const { name, code, message } = described(error);
   if (name === "NotMigratedError") {
@@ -64,11 +66,18 @@ export function failureOf(error: unknown, { hasToken = false } = {}): Failure {
   if (name === "ValidationError") {
     return new Failure("usage", "INVALID_REQUEST", message, { cause: error });
   }
+  if (code === "EADDRINUSE") {
+    return new Failure("failed", "PORT_TAKEN", message, {
+      hint: "take any free port: pawl dev --port 0",
+      cause: error,
+    });
+  }
   if (name !== "WorkflowError" || code === undefined) {
     return new Failure("failed", "FAILED", message, { cause: error });
   }
   if (code === "STORE_UNAVAILABLE") {
-    return new Failure("unavailable", code, withCause(message, error), { cause: error });
+    const hint = hasUrl ? NO_API : undefined;
+    return new Failure("unavailable", code, withCause(message, error), { hint, cause: error });
   }
   const isUsage = code.startsWith("INVALID_") || code === "PAYLOAD_TOO_LARGE";
   const exit = notFound.has(code) ? "notFound" : isUsage ? "usage" : "failed";

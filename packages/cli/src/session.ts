@@ -98,7 +98,10 @@ export class Session implements InputSource {
   }
 
   #report(error: unknown): number {
-    const failure = failureOf(error, { hasToken: this.#token !== undefined });
+    const failure = failureOf(error, {
+      hasToken: this.#token !== undefined,
+      hasUrl: this.url !== undefined,
+    });
     this.terminal.fail(failure);
     if (process.env["PAWL_DEBUG"]) console.error(failure.cause ?? failure);
     return failure.exit;

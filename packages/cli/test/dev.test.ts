@@ -157,6 +157,7 @@ test("dev says what keeps it from listening", () =>
     const second = await project.run(["dev", "--no-watch", "--port", port]);
     expect(second.code).toBe(1);
     expect(second.stderr).toContain("something else listens there");
+    expect(second.stderr).toContain("pawl dev --port 0");
   }));
 
 async function slowProject(scope: Scope, ms = 1_500) {

@@ -69,6 +69,7 @@ test("what a URL cannot do, and URLs that lead nowhere", () =>
     }
     const away = await project.run(["list", "--url", "http://127.0.0.1:9"]);
     expect([away.code, away.stdout]).toEqual([4, ""]);
+    expect(away.stderr).toContain("does a Pawl API run there?");
     const page = await project.run(["list", "--url", `${url}/nowhere`]);
     expect(page.code).toBe(3);
     expect(page.stderr).toContain("is --url the address of a Pawl API");
