@@ -61,3 +61,15 @@ export async function untilNotBusy<A extends { readonly kind: string }>(
   }
   return fail("still busy after 10,000 tries");
 }
+
+/** Runs `work` in a transaction of the user's. */
+export async function inTransaction<T>(
+  db: TestDatabase,
+  work: (tx: unknown) => Promise<T>,
+  end: "commit" | "rollback" = "commit",
+): Promise<T> {
+  const transaction = await db.begin();
+  const result = await inTime(work(transaction.tx), "in a user's transaction");
+  await transaction[end]();
+  return result;
+}

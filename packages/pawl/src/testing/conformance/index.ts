@@ -11,6 +11,7 @@ import type { ConformanceCase } from "./fixture.js";
 import { historyCases } from "./history.js";
 import { hookDeliveryCases } from "./hook-deliveries.js";
 import { hookCases } from "./hooks.js";
+import { inboxCases } from "./inbox.js";
 import { listCases } from "./list.js";
 import { loadCases } from "./load.js";
 import { migrateCases } from "./migrate.js";
@@ -32,6 +33,7 @@ export const storeConformanceByTheme: Readonly<Record<string, readonly Conforman
   migrate: migrateCases,
   create: createCases,
   transactions: withTransactions(transactionCases),
+  inbox: withTransactions(inboxCases),
   claim: claimCases,
   reopen: reopenCases,
   load: loadCases,
