@@ -119,33 +119,45 @@ describe("in a browser, the client", () => {
     }));
 });
 
-test("an EventSource comes back after its process was closed and another took over", () =>
-  inScope(async (own) => {
-    const store = memoryStore(own);
-    // The store is the next process's too.
-    let pawl = await engine(own, { ...store, close: async () => {} });
-    const { url, requests } = await site(own, (request) => pawl.fetch(request));
-    const { run, said } = await open(own, url);
-    const order = await pawl.workflows.ORDER.create({
-      id: "o-1",
-      params: { due: new Date(0), tags: new Map() },
-    });
-    await run("follow", `${url}/api/workflows/order/instances/o-1/events-stream`);
-    await until(async () => (await order.status()).status === "waiting", "waiting");
-    await until(() => said.includes("status waiting"), "told");
-    await pawl.close();
-    const streams = () => requests.filter((each) => each.endsWith("events-stream")).length;
-    await until(() => streams() >= 3, "it asks again, and again");
-    pawl = await engine(own, store);
-    await (
-      await pawl.workflows.ORDER.get("o-1")
-    ).sendEvent({
-      type: "approval",
-      payload: new Set(["Grace"]),
-    });
-    await until(() => said.includes("status complete"), "told of the end");
-    expect(said.filter((each) => each === "status waiting").length).toBe(1);
-    // After the end it is told not to come again.
-    await until(() => said.includes("error 2"), "closed");
-    expect(said.indexOf("error 2")).toBeGreaterThan(said.indexOf("status complete"));
-  }));
+describe("an EventSource comes back", () => {
+  const params = { due: new Date(0), tags: new Map<string, bigint>() };
+  const approval = { type: "approval", payload: new Set(["Grace"]) };
+  const stream = "/api/workflows/order/instances/o-1/events-stream";
+
+  test("after its process was closed and another took over, and not after the end", () =>
+    inScope(async (own) => {
+      const store = memoryStore(own);
+      // The store is the next process's too.
+      let pawl = await engine(own, { ...store, close: async () => {} });
+      const { url, requests } = await site(own, (request) => pawl.fetch(request));
+      const { run, said } = await open(own, url);
+      await pawl.workflows.ORDER.create({ id: "o-1", params });
+      await run("follow", url + stream);
+      await until(() => said.includes("status waiting"), "told");
+      await pawl.close();
+      const streams = () => requests.filter((each) => each.endsWith("events-stream")).length;
+      await until(() => streams() >= 3, "it asks again, and again");
+      pawl = await engine(own, store);
+      await (await pawl.workflows.ORDER.get("o-1")).sendEvent(approval);
+      await until(() => said.includes("status complete"), "told of the end");
+      expect(said.filter((each) => each === "status waiting").length).toBe(1);
+      await until(() => said.includes("error 2"), "closed");
+      expect(said.indexOf("error 2")).toBeGreaterThan(said.indexOf("status complete"));
+    }));
+
+  test("after its server was closed and is there again", () =>
+    inScope(async (own) => {
+      const pawl = await engine(own, memoryStore(own));
+      const first = await site(own, pawl.fetch);
+      const { run, said } = await open(own, first.url);
+      const order = await pawl.workflows.ORDER.create({ id: "o-1", params });
+      await run("follow", first.url + stream);
+      await until(() => said.includes("status waiting"), "told");
+      await first.server.close();
+      const errors = () => said.filter((each) => each === "error 0").length;
+      await until(() => errors() >= 2, "it tries again, in vain");
+      await site(own, pawl.fetch, Number(new URL(first.url).port));
+      await order.sendEvent(approval);
+      await until(() => said.includes("status complete"), "told of the end");
+    }));
+});

@@ -51,7 +51,11 @@ export async function engine(
 export type Engine = Awaited<ReturnType<typeof engine>>;
 
 /** A site with a page that has the scenarios, and whatever else `api` answers. Tells which requests came. */
-export async function site(scope: Scope, api: (request: Request) => Response | Promise<Response>) {
+export async function site(
+  scope: Scope,
+  api: (request: Request) => Response | Promise<Response>,
+  port = 0,
+) {
   const script = await bundled();
   const requests: string[] = [];
   const html = (body: string, type: string) =>
@@ -63,7 +67,7 @@ export async function site(scope: Scope, api: (request: Request) => Response | P
     requests.push(`${request.method} ${pathname}`);
     return api(request);
   };
-  const server = await serve({ fetch }, { port: 0 });
+  const server = await serve({ fetch }, { port });
   scope.defer(() => server.close({ timeoutMs: 0 }));
   return { url: server.url, requests, server };
 }
