@@ -28,8 +28,8 @@ export class Engine {
   /** Known after a start, also one that failed. */
   #isEmpty = false;
   #readying: Promise<void> | null = null;
-  #looking: Promise<void> | null = null;
-  #looksAgain = false;
+  #lastLook: Promise<void> = Promise.resolve();
+  #nextLook: Promise<void> | null = null;
   #isServing = false;
 
   constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>, place: Place) {
@@ -80,7 +80,7 @@ export class Engine {
     if (this.#isServing) return;
     this.pawl.runner.serve((inMs) => {
       // What is due later has set the alarm with its row.
-      if (inMs === 0) void this.#look().catch(() => {});
+      if (inMs === 0) this.#lookSoon();
     });
     this.#isServing = true;
   }
@@ -97,30 +97,37 @@ export class Engine {
     }
   }
 
-  /** Claims what is due, as far as there is room. One at a time: those who ask meanwhile get one more. */
+  /**
+   * Claims what is due, as far as there is room, in a look that begins from now on. One at a time: those who ask
+   * meanwhile share the next. What it leaves behind is for another one, which nobody waits for: alarms are to be short.
+   */
   #look(): Promise<void> {
-    this.#looksAgain = true;
-    this.#looking ??= this.#lookWhileAsked()
-      .catch((error: unknown) => {
-        this.#failed("claim.failed", error);
-        throw error;
-      })
-      .finally(() => {
-        this.#looking = null;
-      });
-    return this.#looking;
+    this.#nextLook ??= this.#lastLook.then(() => {
+      this.#nextLook = null;
+      const look = this.#lookOnce();
+      this.#lastLook = look.catch(() => {});
+      return look;
+    });
+    return this.#nextLook;
   }
 
-  async #lookWhileAsked(): Promise<void> {
+  async #lookOnce(): Promise<void> {
     const { runner } = this.pawl;
-    while (this.#looksAgain) {
-      this.#looksAgain = false;
-      const room = runner.freeSlots;
+    const room = runner.freeSlots;
+    try {
       const { count, done } = await runner.start();
       done.catch((error: unknown) => runner.logger.error("turn.failed", { error: String(error) }));
       this.#alarm.looked(count);
-      if (count === room && runner.freeSlots > 0) this.#looksAgain = true;
+      if (count === room && runner.freeSlots > 0) this.#lookSoon();
+    } catch (error) {
+      this.#failed("claim.failed", error);
+      throw error;
     }
+  }
+
+  /** For nobody in particular: a failure is reported, and the alarm is set again. */
+  #lookSoon(): void {
+    this.#look().catch(() => {});
   }
 
   #failed(event: string, error: unknown): void {

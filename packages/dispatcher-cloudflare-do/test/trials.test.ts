@@ -10,7 +10,7 @@ import type { Fault } from "./workers/trial.js";
 type Told = { readonly struck: string | null; readonly wrong: string | null };
 type Report = { readonly undisturbed: Told; readonly struck: readonly Told[] };
 
-const faults: readonly Fault[] = ["evicted", "evicted after", "storage fails"];
+const faults: readonly Fault[] = ["evicted", "evicted after", "storage fails", "alarmed twice"];
 /** Of the simulator's: steps, retries, waits and their races, bodies side by side and within bodies, children. */
 const programs = [
   "one step",

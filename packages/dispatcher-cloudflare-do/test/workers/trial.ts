@@ -8,11 +8,13 @@ export type Fault =
   /** When what the call wrote is durable. */
   | "evicted after"
   /** The call fails. */
-  | "storage fails";
+  | "storage fails"
+  /** Its alarm comes, twice, beside what it is doing. */
+  | "alarmed twice";
 
 /** Nothing is durable after a read that was not before, and bodies are not stored. */
 export function canMeet(point: string, fault: Fault): boolean {
-  if (fault === "evicted") return true;
+  if (fault === "evicted" || fault === "alarmed twice") return true;
   const isBody = /^(enter|leave) /.test(point);
   return !isBody && (fault === "storage fails" || !/^(SELECT|WITH|getAlarm)/.test(point));
 }
@@ -31,6 +33,8 @@ export class Trial {
   #isOn = false;
   #failure: Error | null = null;
   end: Snapshot | null = null;
+  /** Of the object as it is now. */
+  alarm: () => Promise<void> = async () => {};
 
   constructor(strike: Strike | null) {
     this.#strike = strike;
@@ -57,7 +61,13 @@ export class Trial {
 
   /** A body is entered or left. */
   pass(point: string, ctx: DurableObjectState): void {
-    if (this.#meets(point)?.startsWith("evicted") === true) evict(ctx);
+    const fault = this.#meets(point);
+    if (fault === "alarmed twice") this.#alarmTwice();
+    else if (fault !== null) evict(ctx);
+  }
+
+  #alarmTwice(): void {
+    for (let n = 0; n < 2; n++) this.alarm().catch(() => {});
   }
 
   call<T>(point: string, ctx: DurableObjectState, call: () => T): T {
@@ -69,6 +79,11 @@ export class Trial {
       case "evicted after": {
         const answer = call();
         void ctx.storage.sync().then(() => evict(ctx));
+        return answer;
+      }
+      case "alarmed twice": {
+        const answer = call();
+        this.#alarmTwice();
         return answer;
       }
       case null:

@@ -89,6 +89,7 @@ export class Host extends workflowsDurableObject<typeof registry, Env>({
     super(onTrial(ctx, trial), env);
     states.set(ctx.id.toString(), ctx);
     this.#trial = trial;
+    if (trial !== undefined) trial.alarm = () => this.alarm();
   }
 
   override async alarm(): Promise<void> {

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { bundled, worker, workerd } from "./support/workerd.js";
+
+test("an alarm with a crowd behind it starts some, and leaves the rest to what goes on after it", async ({
+  onTestFinished,
+}) => {
+  const server = workerd(await bundled(worker("alarms")), "Host");
+  onTestFinished(() => server.dispose());
+  const told = async () => {
+    const answer = await server.dispatchFetch("http://host/");
+    return (await answer.json()) as { begun: number; begunWhile: number[] };
+  };
+  const body = JSON.stringify({ count: 1_000, until: Date.now() + 6_000 });
+  await server.dispatchFetch("http://host/", { method: "POST", body });
+  expect((await told()).begun).toBe(0);
+  const patience = { timeout: 40_000, interval: 50 };
+  await expect.poll(async () => (await told()).begun, patience).toBe(1_000);
+  // At most a look that was on its way and one of its own, 100 runs each.
+  expect(Math.max(...(await told()).begunWhile)).toBeLessThanOrEqual(200);
+});
