@@ -1,5 +1,6 @@
 // @ts-check
 // npm run bench -- [suite] [options]; without a suite, peers
+import { benchDurableObject } from "./durable-object/index.mjs";
 import { benchEngine } from "./engine/index.mjs";
 import { benchLatency } from "./latency/index.mjs";
 import { benchPeers } from "./peers/index.mjs";
@@ -7,6 +8,7 @@ import { benchStore } from "./store/index.mjs";
 
 /** @type {Record<string, (args: string[]) => Promise<void>>} */
 const suites = {
+  "durable-object": benchDurableObject,
   engine: benchEngine,
   latency: benchLatency,
   peers: benchPeers,
