@@ -75,6 +75,7 @@ export function assemble<const R extends Registry, Tx>(
   const hints: RunnerHints = {
     reserve: (count) => runner.reserve(count),
     wake: () => runner.wake(),
+    reserveFor: (target) => runner.reserveFor(target),
     sent: (event, place) => runner.sent(event, place),
     poke: (owner, target) => runner.poke(owner, target),
     isHere: (target) => runner.isHere(target),

@@ -45,6 +45,7 @@ const comesUpWithin: Readonly<Record<string, number>> = {
   "another delivery": 200,
   "failed deliveries": 200,
   "event wakes": 200,
+  "event leases": 200,
   "event → duplicate": 200,
   "event of an ended run again": 200,
   "continue → lost": 200,

@@ -1,6 +1,7 @@
 import { isLongerInUtf8 } from "../model/codec/utf8.js";
 import type { EventRecord, InstanceRecord, Target } from "../store/records.js";
 import type {
+  Claimed,
   ControlAnswer,
   CreateAnswer,
   EventPlace,
@@ -8,6 +9,7 @@ import type {
   ListedRecord,
   NewEvent,
   NewInstance,
+  SendEventAnswer,
   Store,
 } from "../store/store.js";
 import type { HooksOfProcess, RunnerHints, StartedInstance } from "./ports.js";
@@ -58,6 +60,26 @@ export function hostedStore<Tx>(
     }
   }
 
+  /** A parked run that is in memory here goes on at once, without a claim and without a look for the event. */
+  async function sendEagerly(target: Target, event: NewEvent): Promise<SendEventAnswer> {
+    await hooks.registered();
+    const room = hints.reserveFor(target);
+    let claimed: Claimed | null = null;
+    try {
+      const answer = await store.sendEvent(target, event, { lease: room?.lease });
+      if (answer.kind !== "accepted") return answer;
+      claimed = answer.claimed;
+      const { woken, owner, place } = answer;
+      const isTold = place !== null && hints.sent(recordOf(event, place), place);
+      if (woken && claimed === null) hints.wake();
+      if (owner !== null && !isTold) hints.poke(owner, target);
+      return answer;
+    } finally {
+      if (claimed === null) room?.release();
+      else room?.started(claimed);
+    }
+  }
+
   return {
     // In a transaction nobody may wait for another connection, and nothing has happened yet.
     create: (rows, { tx } = {}) =>
@@ -69,13 +91,7 @@ export function hostedStore<Tx>(
       if (tx !== undefined) {
         return store.sendEvent(target, event, { tx, hooked: hooks.has("onWorkflowEnqueued") });
       }
-      const answer = await (await registered()).sendEvent(target, event);
-      if (answer.kind !== "accepted") return answer;
-      const { woken, owner, place } = answer;
-      const isTold = place !== null && hints.sent(recordOf(event, place), place);
-      if (woken) hints.wake();
-      if (owner !== null && !isTold) hints.poke(owner, target);
-      return answer;
+      return sendEagerly(target, event);
     },
 
     pause: (target) => followed(target, store.pause(target)),

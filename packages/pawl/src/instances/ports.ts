@@ -5,7 +5,7 @@ import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
-import type { EventPlace, InstanceStore } from "../store/store.js";
+import type { Claimed, EventPlace, InstanceStore, LeaseOnWake } from "../store/store.js";
 
 /** All that instances need of the rest. */
 export type InstancesContext<Tx> = {
@@ -27,6 +27,8 @@ export interface RunnerHints {
   reserve(count: number): Reservation | null;
   /** Work became due: look soon. */
   wake(): void;
+  /** Room for a parked run that is in the memory of this process, if what is sent wakes it. */
+  reserveFor(target: Target): WakeReservation | null;
   /** An event was added to a run. True if that is here, and has it now: then nobody needs to look for it. */
   sent(event: EventRecord, place: EventPlace): boolean;
   /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
@@ -52,6 +54,13 @@ export interface Reservation {
   readonly runner: string;
   started(runs: readonly StartedInstance[]): void;
   release(count: number): void;
+}
+
+/** Either started or released. */
+export interface WakeReservation {
+  readonly lease: LeaseOnWake;
+  started(claimed: Claimed): void;
+  release(): void;
 }
 
 /** A run that was born leased: its first turn needs no claim and no read. */

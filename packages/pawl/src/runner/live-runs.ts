@@ -1,5 +1,7 @@
 import type { Run } from "../engine/run.js";
+import type { Target } from "../store/records.js";
 import type { Claimed } from "../store/store.js";
+import { targetKey } from "./finish-waiters.js";
 
 export type LiveLimits = { readonly runs: number; readonly bytes: number };
 
@@ -8,6 +10,7 @@ export class LiveRuns {
   readonly #limits: LiveLimits;
   readonly #evicted: (run: Run) => void;
   readonly #runs = new Map<string, Run>();
+  readonly #byTarget = new Map<string, Run>();
   #bytes = 0;
 
   constructor(limits: LiveLimits, evicted: (run: Run) => void) {
@@ -18,6 +21,7 @@ export class LiveRuns {
   keep(run: Run): void {
     this.remove(run);
     this.#runs.set(run.iid, run);
+    this.#byTarget.set(targetKey(run), run);
     this.#bytes += run.historyBytes;
     for (const oldest of this.#runs.values()) {
       if (this.#runs.size <= this.#limits.runs && this.#bytes <= this.#limits.bytes) break;
@@ -42,11 +46,16 @@ export class LiveRuns {
   remove(run: Run): void {
     if (this.#runs.get(run.iid) !== run) return;
     this.#runs.delete(run.iid);
+    this.#byTarget.delete(targetKey(run));
     this.#bytes -= run.historyBytes;
   }
 
   get(iid: string): Run | undefined {
     return this.#runs.get(iid);
+  }
+
+  find(target: Target): Run | undefined {
+    return this.#byTarget.get(targetKey(target));
   }
 
   has(run: Run): boolean {
@@ -56,6 +65,7 @@ export class LiveRuns {
   clear(): void {
     for (const run of this.#runs.values()) run.discard("closed");
     this.#runs.clear();
+    this.#byTarget.clear();
     this.#bytes = 0;
   }
 }

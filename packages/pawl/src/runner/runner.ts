@@ -416,6 +416,21 @@ export class Runner implements RunHost, RunnerHints {
     };
   }
 
+  reserveFor(target: Target): ReturnType<RunnerHints["reserveFor"]> {
+    const run = this.#live.find(target);
+    const room = run === undefined ? null : this.reserve(1);
+    if (run === undefined || room === null) return null;
+    const { runner } = room;
+    return {
+      lease: { runner, claimNumber: run.claimNumber },
+      started: (claimed) => {
+        room.release(1);
+        if (runner === this.#lease.id) this.#beginAlone([claimed]);
+      },
+      release: () => room.release(1),
+    };
+  }
+
   wake(): void {
     this.#dispatcher?.(0);
     if (this.#dispatcher === null || this.freeSlots === 0) void this.#others.due();

@@ -180,9 +180,9 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
         ? create(instances, lease?.runner ?? null, hooked)
         : runWithin(tx, verbs.createWithin, instances, null, hooked);
     },
-    sendEvent: async (target, event, { tx, hooked = false } = {}) =>
+    sendEvent: async (target, event, { tx, hooked = false, lease } = {}) =>
       tx === undefined
-        ? run("request", verbs.sendEvent, target, event)
+        ? run("request", verbs.sendEvent, target, event, lease ?? null)
         : runWithin(tx, verbs.postEvent, target, event, newId(), hooked),
     pause: (target) => run("request", verbs.control, "pause", target, null),
     resume: (target) => run("request", verbs.control, "resume", target, null),

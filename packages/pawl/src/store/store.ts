@@ -54,8 +54,15 @@ export interface Store<Tx = unknown> {
    * run due if it may be waiting for that type. With `tx` it only inserts into the inbox; number and
    * time are given when a tick moves it in. An event that the current run has is a duplicate, also after that run has
    * ended; so is one in the inbox. A tick drops what is there for an ended run: it reached no run, and is unknown then.
+   *
+   * With `lease`, a parked run that becomes due is leased to that runner in the same write, if its claim number is still
+   * that one: who has the run in memory needs no claim.
    */
-  sendEvent(target: Target, event: NewEvent, options?: InTransaction<Tx>): Promise<SendEventAnswer>;
+  sendEvent(
+    target: Target,
+    event: NewEvent,
+    options?: InTransaction<Tx> & { readonly lease?: LeaseOnWake | undefined },
+  ): Promise<SendEventAnswer>;
 
   /** Parked → paused at once; leased → flagged, paused at the next step boundary. */
   pause(target: Target): Promise<ControlAnswer>;
@@ -229,10 +236,14 @@ export type SendEventAnswer =
       readonly woken: boolean;
       readonly owner: string | null;
       readonly place: EventPlace | null;
+      /** With the run, if it was leased at once. */
+      readonly claimed: Claimed | null;
     }
   | { readonly kind: "duplicate" }
   | { readonly kind: "notFound" }
   | { readonly kind: "terminal"; readonly status: InstanceStatusName };
+
+export type LeaseOnWake = { readonly runner: string; readonly claimNumber: number };
 
 /** Where an event stands in its run; it has no place in the inbox. */
 export type EventPlace = {

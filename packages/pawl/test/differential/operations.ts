@@ -28,7 +28,12 @@ export type Operation =
   | { readonly op: "load"; readonly turns: readonly number[]; readonly takenOver: boolean }
   | { readonly op: "poll"; readonly turns: readonly number[]; readonly less: number }
   | { readonly op: "commit"; readonly parts: readonly PartOf[] }
-  | { readonly op: "sendEvent"; readonly target: number; readonly event: EventOf }
+  | {
+      readonly op: "sendEvent";
+      readonly target: number;
+      readonly event: EventOf;
+      readonly eager: number | null;
+    }
   | { readonly op: "moveInbox"; readonly limit: number }
   | {
       readonly op: "transaction";
@@ -272,7 +277,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
   },
   { weight: 4, arbitrary: fc.record({ op: is("poll"), turns: few(pick, 3, 1), less: fc.nat(2) }) },
   { weight: 24, arbitrary: fc.record({ op: is("commit"), parts: few(part, 3, 1) }) },
-  { weight: 12, arbitrary: fc.record({ op: is("sendEvent"), target: pick, event }) },
+  { weight: 12, arbitrary: fc.record({ op: is("sendEvent"), target: pick, event, eager }) },
   {
     weight: 5,
     arbitrary: fc.record({ op: is("moveInbox"), limit: fc.integer({ min: 1, max: 5 }) }),

@@ -182,7 +182,7 @@ export class Play {
       case "commit":
         return this.#commit(operation.parts);
       case "sendEvent":
-        return this.#sendEvent(operation.target, operation.event);
+        return this.#sendEvent(operation.target, operation.event, operation.eager);
       case "moveInbox": {
         const moved = await this.#ask("moveInbox", operation.limit);
         if (moved > 0) this.#reached("an inbox with events");
@@ -267,12 +267,20 @@ export class Play {
     }
   }
 
-  async #sendEvent(target: number, event: EventOf): Promise<void> {
+  async #sendEvent(target: number, event: EventOf, eager: number | null): Promise<void> {
     const parked = this.#turns.filter(({ state }) => state === "parked");
-    const waiting = this.#targetOf(pick(parked, target));
-    const to = (target % 2 === 0 ? waiting : undefined) ?? this.#target(target);
-    const answer = await this.#ask("sendEvent", to, this.#event("e", event));
+    const turn = pick(parked, target);
+    const to = (target % 2 === 0 ? this.#targetOf(turn) : undefined) ?? this.#target(target);
+    const runner = eager === null ? undefined : pick(this.#runners, eager);
+    // Not always the right number: then nothing may be leased.
+    const claimNumber = turn?.claimed.claimNumber ?? 1;
+    const options = runner === undefined ? {} : { lease: { runner: runner.id, claimNumber } };
+    const answer = await this.#ask("sendEvent", to, this.#event("e", event), options);
     this.#reached(`event → ${answer.kind}`);
+    if (answer.kind === "accepted" && answer.claimed !== null) {
+      this.#hold(answer.claimed, answer.claimed.eventCount);
+      this.#reached("event leases");
+    }
     const status = (await this.#model.get(to))?.status;
     if (answer.kind === "duplicate" && status !== undefined && isTerminal(status)) {
       this.#reached("event of an ended run again");

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
+import { until } from "../support/until.js";
 import { evicting, HeldBody, macrotasks, stage, type Code, type StageOptions } from "./stage.js";
 import { counting, holding } from "./store-wrappers.js";
 
@@ -163,6 +164,22 @@ export function budgets(on: StoreFixture): void {
       expect(store.calls["poll"]).toBeUndefined();
       expect(store.calls["commit"]).toBeLessThanOrEqual(2);
       expect(await i.status()).toMatchObject({ output: 2 });
+    });
+
+    test("an event to a parked run of this process is one write, and brings it on without a claim", async () => {
+      const { s, store } = await counted(on, async (_event, step) => {
+        const { payload } = await step.waitForEvent("wait", { type: "go" });
+        return step.do("go on", () => payload);
+      });
+      s.h.runner.serve(() => {}, { listen: false });
+      const i = await s.create();
+      await until(() => !s.h.runner.isBusy, "parked");
+      store.reset();
+      await i.sendEvent({ type: "go", payload: "here" });
+      await until(() => !s.h.runner.isBusy, "ended");
+      // The wait's end, so that the body may start; then its result.
+      expect(store.calls).toEqual({ sendEvent: 1, commit: 2 });
+      expect(await i.status()).toEqual({ status: "complete", output: "here" });
     });
 
     test("replay writes nothing that is recorded", async () => {

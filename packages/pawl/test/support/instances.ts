@@ -68,6 +68,10 @@ export class Hints {
     this.wakes += 1;
   }
 
+  reserveFor(): null {
+    return null;
+  }
+
   sent(): boolean {
     return false;
   }

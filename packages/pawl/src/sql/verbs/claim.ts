@@ -41,7 +41,7 @@ export function claimVerb(sql: Sql): Claim {
   return sql.dialect.name === "postgres" ? inOneStatement(sql) : inSteps(sql);
 }
 
-function assignments(set: Record<string, string>): string {
+export function assignments(set: Record<string, string>): string {
   return Object.entries(set)
     .map(([column, expression]) => `${column} = ${expression}`)
     .join(", ");

@@ -116,7 +116,7 @@ function birth(leased: boolean, now: string): { columns: string; values: string 
 }
 
 /** A runner that was declared dead must not be given anything: nobody would look for it there. */
-function alive(sql: Sql): string {
+export function aliveSql(sql: Sql): string {
   return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
 }
 
@@ -129,7 +129,7 @@ function inOneStatement(sql: Sql, patience: Patience): Create {
     return sql.prepare(
       `create.${leased ? "leased" : "queued"}`,
       `WITH item AS MATERIALIZED (
-         SELECT * FROM ${sql.rows("items", "r", columns)} ${leased ? `WHERE EXISTS (${alive(sql)})` : ""}),
+         SELECT * FROM ${sql.rows("items", "r", columns)} ${leased ? `WHERE EXISTS (${aliveSql(sql)})` : ""}),
        clock AS MATERIALIZED (
          SELECT :now AS now, CASE WHEN :lockWait::text IS NOT NULL
            THEN set_config('lock_timeout', :lockWait::text, true) END AS lock_wait),
@@ -173,7 +173,7 @@ function inSteps(sql: Sql, patience: Patience): Create {
   const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
   const nowAndAlive = sql.prepare(
     "create.alive",
-    `SELECT :now AS now, EXISTS (${alive(sql)}) AS alive, ${registered}`,
+    `SELECT :now AS now, EXISTS (${aliveSql(sql)}) AS alive, ${registered}`,
   );
   const post = poster(sql, "create");
   const insertInstances = sql.prepare(

@@ -1,8 +1,16 @@
 import type { Target } from "../../store/records.js";
-import type { EventPlace, NewEvent, SendEventAnswer } from "../../store/store.js";
+import type {
+  Claimed,
+  EventPlace,
+  LeaseOnWake,
+  NewEvent,
+  SendEventAnswer,
+} from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
+import { assignments, leased, RESUMING, toClaimed } from "./claim.js";
+import { aliveSql } from "./create.js";
 import {
   hookedColumn,
   isHooked,
@@ -13,7 +21,10 @@ import {
 } from "./hooks/posting.js";
 import { statusOf } from "./status.js";
 
-export type SendEvent = Verb<[target: Target, event: NewEvent], SendEventAnswer>;
+export type SendEvent = Verb<
+  [target: Target, event: NewEvent, lease: LeaseOnWake | null],
+  SendEventAnswer
+>;
 
 /** Wakes a parked run if one of its waits may be for this type; an earlier due time stays. */
 const wokenSql = (mask: string): string => `t.state = 'waiting' AND (t.wait_mask & ${mask}) <> 0`;
@@ -28,7 +39,7 @@ function readInstance(sql: Sql): Statement {
 }
 
 function readInstanceSql(sql: Sql, more = ""): string {
-  return `SELECT i.iid, i.run_no, i.status, t.state, t.pause_requested${more}
+  return `SELECT i.iid, i.run_no, i.status, i.created_at, t.state, t.pause_requested${more}
     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
     WHERE i.workflow = :workflow AND i.id = :id`;
 }
@@ -63,56 +74,83 @@ export function sendEventVerb(sql: Sql): SendEvent {
 function inOneStatement(sql: Sql): SendEvent {
   const instance = readInstance(sql);
   const refuse = refuser(sql);
-  const send = sql.prepare(
-    "event.send",
-    `WITH locked AS MATERIALIZED (
-       SELECT t.* FROM ${sql.table("instance")} AS i JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
-       WHERE i.workflow = :workflow AND i.id = :id FOR UPDATE OF t),
-     timed AS MATERIALIZED (
-       SELECT t.tid, t.run_no, t.owner, t.event_count + 1 AS number, ${laterThanSeen("clock.now")} AS at,
-         clock.now, ${wokenSql(":mask")} AS woken
-       FROM locked AS t CROSS JOIN LATERAL (SELECT :now AS now FROM (SELECT t.tid) AS after_the_lock) AS clock),
-     added AS (
-       INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
-       SELECT tid, run_no, number, :event_id, 'event', :type, :payload, at FROM timed
-       ON CONFLICT (iid, run_no, event_id) DO NOTHING RETURNING iid),
-     counted AS (
-       UPDATE ${sql.table("ticket")} AS t SET event_count = timed.number,
-         due_at = CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END
-       FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid),
-     posted AS (${postSelected(
-       sql,
-       `SELECT 'event.' || timed.number || '.' || timed.run_no || '.' || timed.tid, 'onWorkflowEnqueued', :workflow, :id,
-          timed.run_no, 'event', timed.now, timed.now
-        FROM timed JOIN added ON added.iid = timed.tid
-        WHERE timed.woken AND ${isRegistered(sql, "onWorkflowEnqueued")}`,
-     )})
-     SELECT timed.tid, timed.run_no, timed.number, timed.at, timed.owner, timed.woken::int AS woken,
-       (SELECT count(*) FROM added) AS added FROM timed`,
-  );
+  const statement = (isLeasing: boolean): Statement => {
+    const taken = isLeasing
+      ? `${wokenSql(":mask")} AND t.claim_no = :claim_no AND EXISTS (${aliveSql(sql)})`
+      : "false";
+    const changes = {
+      event_count: "timed.number",
+      due_at: "CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END",
+    };
+    const leases = isLeasing ? Object.entries(leased("timed.now")) : [];
+    for (const [column, value] of leases) {
+      const otherwise = column === "due_at" ? changes.due_at : `t.${column}`;
+      Object.assign(changes, {
+        [column]: `CASE WHEN timed.taken THEN ${value} ELSE ${otherwise} END`,
+      });
+    }
+    return sql.prepare(
+      isLeasing ? "event.send.leased" : "event.send",
+      `WITH locked AS MATERIALIZED (
+         SELECT t.*, i.created_at FROM ${sql.table("instance")} AS i JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+         WHERE i.workflow = :workflow AND i.id = :id FOR UPDATE OF t),
+       timed AS MATERIALIZED (
+         SELECT t.tid, t.run_no, t.owner, t.event_count + 1 AS number, ${laterThanSeen("clock.now")} AS at,
+           t.created_at, clock.now, ${wokenSql(":mask")} AS woken, ${taken} AS taken
+         FROM locked AS t CROSS JOIN LATERAL (SELECT :now AS now FROM (SELECT t.tid) AS after_the_lock) AS clock),
+       added AS (
+         INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
+         SELECT tid, run_no, number, :event_id, 'event', :type, :payload, at FROM timed
+         ON CONFLICT (iid, run_no, event_id) DO NOTHING RETURNING iid),
+       counted AS (
+         UPDATE ${sql.table("ticket")} AS t SET ${assignments(changes)}
+         FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid
+         RETURNING t.claim_no, t.takeovers, t.history_bytes),
+       posted AS (${postSelected(
+         sql,
+         `SELECT 'event.' || timed.number || '.' || timed.run_no || '.' || timed.tid, 'onWorkflowEnqueued', :workflow, :id,
+            timed.run_no, 'event', timed.now, timed.now
+          FROM timed JOIN added ON added.iid = timed.tid
+          WHERE timed.woken AND ${isRegistered(sql, "onWorkflowEnqueued")}`,
+       )})
+       SELECT timed.tid, timed.run_no, timed.number, timed.at, timed.now, timed.created_at, timed.owner,
+         timed.woken::int AS woken, timed.taken::int AS taken, (SELECT count(*) FROM added) AS added, counted.*
+       FROM timed LEFT JOIN counted ON true`,
+    );
+  };
+  const send = statement(false);
+  const sendAndLease = statement(true);
   return {
     transaction: false,
-    *script(target, event): Script<SendEventAnswer> {
-      const [row] = yield send.with({
+    *script(target, event, lease): Script<SendEventAnswer> {
+      const values = {
         workflow: target.workflow,
         id: target.id,
         event_id: event.eventId,
         type: event.type,
         payload: event.payload,
         mask: waitMaskOf([event.type]),
-      });
+      };
+      const [row] = yield lease === null
+        ? send.with(values)
+        : sendAndLease.with({ ...values, runner: lease.runner, claim_no: lease.claimNumber });
       if (row !== undefined) {
         if (int(row, "added") === 0) return { kind: "duplicate" };
+        const place: EventPlace = {
+          iid: text(row, "tid"),
+          runNumber: int(row, "run_no"),
+          number: int(row, "number"),
+          createdAt: int(row, "at"),
+        };
         return {
           kind: "accepted",
           woken: int(row, "woken") === 1,
           owner: textOrNull(row, "owner"),
-          place: {
-            iid: text(row, "tid"),
-            runNumber: int(row, "run_no"),
-            number: int(row, "number"),
-            createdAt: int(row, "at"),
-          },
+          place,
+          claimed:
+            int(row, "taken") === 1
+              ? claimedBy(target, place, { ...row, claim_no: int(row, "claim_no") })
+              : null,
         };
       }
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
@@ -126,7 +164,8 @@ function inSteps(sql: Sql): SendEvent {
   const refuse = refuser(sql);
   const lock = sql.prepare(
     "event.lock",
-    `SELECT t.tid, t.run_no, t.owner, t.event_count, t.seen_at, CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
+    `SELECT t.tid, t.run_no, t.claim_no, t.owner, t.takeovers, t.event_count, t.history_bytes, t.seen_at,
+       CASE WHEN ${wokenSql(":mask")} THEN 1 ELSE 0 END AS woken
      FROM ${sql.table("ticket")} AS t WHERE t.tid = :iid ${sql.dialect.lock}`,
   );
   // A statement of its own: in the locking one the time would be as old as the wait for the lock.
@@ -136,6 +175,7 @@ function inSteps(sql: Sql): SendEvent {
        (SELECT e.number FROM ${sql.table("event")} AS e
        WHERE e.iid = :iid AND e.run_no = :run_no AND e.event_id = :event_id) AS known`,
   );
+  const alive = sql.prepare("event.alive", aliveSql(sql));
   const add = sql.prepare(
     "event.add",
     `INSERT INTO ${sql.table("event")} (iid, run_no, number, event_id, kind, type, payload, created_at)
@@ -147,10 +187,17 @@ function inSteps(sql: Sql): SendEvent {
        due_at = CASE WHEN :woken = 1 AND (due_at IS NULL OR due_at > :at) THEN :at ELSE due_at END
      WHERE tid = :iid`,
   );
+  const countAndLease = sql.prepare(
+    "event.lease",
+    `UPDATE ${sql.table("ticket")} AS t SET ${assignments({
+      event_count: "t.event_count + 1",
+      ...leased(":at"),
+    })} WHERE t.tid = :iid`,
+  );
   const post = poster(sql, "event");
   return {
     transaction: true,
-    *script(target, event): Script<SendEventAnswer> {
+    *script(target, event, lease): Script<SendEventAnswer> {
       const [found] = yield instance.with({ workflow: target.workflow, id: target.id });
       if (found === undefined) return { kind: "notFound" };
       const iid = text(found, "iid");
@@ -179,15 +226,37 @@ function inSteps(sql: Sql): SendEvent {
         type: event.type,
         payload: event.payload,
       });
-      yield count.with({ iid, at, woken });
+      const isTaken =
+        woken === 1 &&
+        lease?.claimNumber === int(ticket, "claim_no") &&
+        (yield alive.with({ runner: lease.runner })).length > 0;
+      yield isTaken
+        ? countAndLease.with({ iid, at, runner: lease.runner })
+        : count.with({ iid, at, woken });
       if (woken === 1 && isHooked(clock as Row, "onWorkflowEnqueued")) {
         const id = postId.event(iid, runNumber, place.number);
         const told = { workflow: target.workflow, instanceId: target.id, runNumber };
         yield post("onWorkflowEnqueued", [{ ...told, id, reason: "event" }], at);
       }
-      return { kind: "accepted", woken: woken === 1, owner: textOrNull(ticket, "owner"), place };
+      const claim_no = int(ticket, "claim_no") + 1;
+      const { created_at } = found;
+      return {
+        kind: "accepted",
+        woken: woken === 1,
+        owner: textOrNull(ticket, "owner"),
+        place,
+        claimed: isTaken
+          ? claimedBy(target, place, { ...ticket, claim_no, created_at, now: at })
+          : null,
+      };
     },
   };
+}
+
+/** The run that an event has woken, leased in the same write. */
+function claimedBy({ workflow, id }: Target, { iid, number }: EventPlace, row: Row): Claimed {
+  const ticket = { ...row, tid: iid, workflow, id, event_count: number };
+  return toClaimed({ ...ticket, precedence: RESUMING, params: null }, int(row, "now"));
 }
 
 /** Inside a user's transaction: reads without a lock, and only inserts. */
@@ -233,7 +302,7 @@ export function postEventVerb(sql: Sql): PostEvent {
         };
         yield tell("onWorkflowEnqueued", [{ ...told, reason: "event" }], int(found, "now"));
       }
-      return { kind: "accepted", woken: false, owner: null, place: null };
+      return { kind: "accepted", woken: false, owner: null, place: null, claimed: null };
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { LeaseOnWake } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { defined, equal, kindOf, matches, ok, only } from "./assert.js";
 import {
@@ -9,6 +10,7 @@ import {
   anInstance,
   claimOne,
   commitOk,
+  complete,
   create,
   dueIn,
   eventsOf,
@@ -52,6 +54,7 @@ export const eventCases: readonly ConformanceCase[] = [
         woken: false,
         owner: null,
         place: { iid: run.iid, runNumber: 1, number: 1, createdAt: clock.now() },
+        claimed: null,
       },
       "the answer",
     );
@@ -208,6 +211,90 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(await statusOf(store, run), "waiting", "the status");
     matches(await claimOne(store), { iid: run.iid, eventCount: 1 }, "claimed");
   }),
+
+  stillTime(
+    "a run that an event wakes is leased at once to who has it",
+    async ({ store, clock }) => {
+      const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
+      const runner = await aRunner(store);
+      const { claimNumber } = run;
+      clock.advance(10);
+      const answer = kindOf(
+        await store.sendEvent(targetOf(run), anEvent("paid"), { lease: { runner, claimNumber } }),
+        "accepted",
+        "sendEvent",
+      );
+      matches(
+        defined(answer.claimed ?? undefined, "a claim"),
+        {
+          iid: run.iid,
+          workflow: run.workflow,
+          id: run.id,
+          runNumber: 1,
+          claimNumber: claimNumber + 1,
+          resuming: true,
+          takenOver: false,
+          takeovers: 0,
+          eventCount: 1,
+          createdAt: run.createdAt,
+          params: null,
+          now: clock.now(),
+        },
+        "the claim",
+      );
+      equal(await statusOf(store, run), "running", "the status");
+      const heartbeat = kindOf(await store.heartbeat(runner, leaseMs), "ok", "heartbeat");
+      matches(
+        only(heartbeat.owned, "owned"),
+        { iid: run.iid, claimNumber: claimNumber + 1, eventCount: 1 },
+        "what the runner owns",
+      );
+      equal(
+        await store.sendEvent(targetOf(run), anEvent("paid", { eventId: "again" })),
+        {
+          kind: "accepted",
+          woken: false,
+          owner: runner,
+          place: { iid: run.iid, runNumber: 1, number: 2, createdAt: clock.now() + 1 },
+          claimed: null,
+        },
+        "the next event",
+      );
+      await commitOk(store, aPart({ ...run, claimNumber: claimNumber + 1 }, { next: complete() }));
+      equal(await statusOf(store, run), "complete", "in the end");
+    },
+  ),
+
+  stillTime(
+    "a run is leased by an event only to who had it last, and is alive",
+    async ({ store, clock }) => {
+      const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
+      const { claimNumber } = run;
+      const runner = await aRunner(store);
+      const sent = async (type: string, lease: LeaseOnWake) =>
+        kindOf(await store.sendEvent(targetOf(run), anEvent(type), { lease }), "accepted", type);
+      matches(
+        await sent(unawaited, { runner, claimNumber }),
+        { woken: false, claimed: null },
+        "one that nobody awaits",
+      );
+      equal(await dueIn(store, run), 60_000, "due");
+      matches(
+        await sent("paid", { runner, claimNumber: claimNumber - 1 }),
+        { woken: true, claimed: null },
+        "an older claim",
+      );
+      equal(await dueIn(store, run), 0, "due");
+      clock.advance(leaseMs + 1);
+      await store.declareDead();
+      matches(
+        await sent("paid", { runner, claimNumber }),
+        { woken: true, claimed: null },
+        "a dead runner",
+      );
+      matches(await claimOne(store), { iid: run.iid, eventCount: 3, takeovers: 0 }, "claimed");
+    },
+  ),
 
   stillTime("an event that nobody awaits does not wake a run", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });

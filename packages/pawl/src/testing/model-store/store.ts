@@ -24,6 +24,7 @@ import type {
   LoadedRun,
   LoadRequest,
   MigrationPlan,
+  LeaseOnWake,
   NewEvent,
   NewInstance,
   Page,
@@ -138,7 +139,7 @@ export class ModelStore implements Store<object> {
   async sendEvent(
     target: Target,
     { eventId, type, payload }: NewEvent,
-    { tx, hooked }: InTransaction<object> = {},
+    { tx, hooked, lease }: InTransaction<object> & { lease?: LeaseOnWake | undefined } = {},
   ): Promise<SendEventAnswer> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
@@ -152,13 +153,18 @@ export class ModelStore implements Store<object> {
     if (tx !== undefined) {
       this.#inbox.push(event);
       this.#outbox.enqueued(instance, "event", hooked);
-      return { kind: "accepted", woken: false, owner: null, place: null };
+      return { kind: "accepted", woken: false, owner: null, place: null, claimed: null };
     }
     if (hasEvent(run, eventId)) return { kind: "duplicate" };
     const { woken, number, createdAt } = receive(run, event, this.#clock.now());
     if (woken) this.#outbox.enqueued(instance, "event");
     const place = { iid, runNumber: run.runNumber, number, createdAt };
-    return { kind: "accepted", woken, owner: run.owner, place };
+    const runner =
+      woken && lease?.claimNumber === instance.claimNumber ? this.#alive(lease.runner) : undefined;
+    const { owner } = run;
+    if (runner !== undefined) leaseTo(instance, runner.id, this.#clock.now());
+    const claimed = runner === undefined ? null : { ...this.#claimed(instance), params: null };
+    return { kind: "accepted", woken, owner, place, claimed };
   }
 
   #isInInbox({ iid, runNumber, eventId }: Delivery): boolean {
