@@ -101,4 +101,6 @@ test("docs/durable-objects.md quotes the workers", () => {
     ...regionsOf("examples/durable-object/sharded.ts"),
     ...regionsOf("examples/durable-object/moving.ts"),
   ]);
+  const config = wholeOf("examples/durable-object/wrangler.json");
+  expect(wholeOf("docs/durable-objects.md")).toContain(`\`\`\`json\n${config}\`\`\``);
 });

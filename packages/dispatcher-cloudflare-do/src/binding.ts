@@ -14,9 +14,10 @@ import {
   type WorkflowErrorCode,
   type WorkflowInstance,
 } from "pawl";
-import { decodeError, requestedMs, throwIfAborted } from "pawl/durable-object";
+import { requestedMs, throwIfAborted } from "pawl/durable-object";
 import {
   encodeValue,
+  thrown,
   type Answer,
   type Call,
   type InstanceCall,
@@ -206,7 +207,7 @@ async function ask(object: WorkflowsObject, call: Call): Promise<unknown> {
   } catch (error) {
     throw new Unreachable("STORE_UNAVAILABLE", "the object cannot be reached", { cause: error });
   }
-  if ("error" in answer) throw decodeError(answer.error);
+  if ("error" in answer) throw thrown(answer.error);
   return jsonPlusCodec.decode(answer.value);
 }
 

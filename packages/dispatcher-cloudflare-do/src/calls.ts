@@ -11,7 +11,7 @@ import {
   type Workflow,
   type WorkflowInstance,
 } from "pawl";
-import { encodeError } from "pawl/durable-object";
+import { decodeError, encodeError } from "pawl/durable-object";
 
 /** A call of a binding, as it crosses to the object. Users' values are text: it keeps what structured clones lose. */
 export type Call =
@@ -118,6 +118,14 @@ function newInstance({ params, ...rest }: NewInstance): { id?: string; params?: 
 
 class Thrown {
   constructor(readonly thrown: unknown) {}
+}
+
+/** What was thrown there. A class that no workflow throws is not kept by the codec. */
+export function thrown(text: string): unknown {
+  const error = decodeError(text);
+  return error instanceof Error && error.name === IncompatibleDatabaseError.prototype.name
+    ? new IncompatibleDatabaseError(error.message)
+    : error;
 }
 
 export function isForCallers(error: unknown): boolean {

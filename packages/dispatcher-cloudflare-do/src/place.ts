@@ -81,14 +81,7 @@ export class Place {
   }
 
   async #knownBy(name: string): Promise<string> {
-    try {
-      const answer = await askSibling(() => this.#object(name), { verb: "spread", args: [] });
-      return answer as string;
-    } catch (error) {
-      const { name: kind, message } = error as Error;
-      // A class of its own is lost on the way.
-      throw kind === "IncompatibleDatabaseError" ? new IncompatibleDatabaseError(message) : error;
-    }
+    return (await askSibling(() => this.#object(name), { verb: "spread", args: [] })) as string;
   }
 
   #object(name: string): WorkflowsObject {

@@ -203,7 +203,8 @@ export default {
       const value = await actions[pathname.slice(1)]?.(env, await request.json());
       return Response.json({ value: value ?? null });
     } catch (error) {
-      const { name, message, code } = error as WorkflowError;
+      const { message, code } = error as WorkflowError;
+      const name = error instanceof Error ? error.constructor.name : "nothing";
       return Response.json({ name, message, code }, { status: 500 });
     }
   },
