@@ -17,7 +17,7 @@ import {
 import { requestedMs, throwIfAborted } from "pawl/durable-object";
 import {
   encodeValue,
-  thrown,
+  thrownThere,
   type Answer,
   type Call,
   type InstanceCall,
@@ -207,7 +207,7 @@ async function ask(object: WorkflowsObject, call: Call): Promise<unknown> {
   } catch (error) {
     throw new Unreachable("STORE_UNAVAILABLE", "the object cannot be reached", { cause: error });
   }
-  if ("error" in answer) throw thrown(answer.error);
+  if ("error" in answer) throw thrownThere(answer.error);
   return jsonPlusCodec.decode(answer.value);
 }
 

@@ -121,7 +121,7 @@ class Thrown {
 }
 
 /** What was thrown there. A class that no workflow throws is not kept by the codec. */
-export function thrown(text: string): unknown {
+export function thrownThere(text: string): unknown {
   const error = decodeError(text);
   return error instanceof Error && error.name === IncompatibleDatabaseError.prototype.name
     ? new IncompatibleDatabaseError(error.message)

@@ -1,6 +1,6 @@
 import { WorkflowError, type Logger } from "pawl";
 import { encodeError, type InstanceStore } from "pawl/durable-object";
-import { isForCallers, thrown } from "./calls.js";
+import { isForCallers, thrownThere } from "./calls.js";
 import type { WorkflowsObject } from "./namespace.js";
 
 // Objects of one namespace ask each other about their instances. Every verb may be sent twice, and applies once.
@@ -46,7 +46,7 @@ export async function askSibling(
   call: SiblingCall,
 ): Promise<unknown> {
   const answer = await reached(object, call);
-  if ("error" in answer) throw thrown(answer.error);
+  if ("error" in answer) throw thrownThere(answer.error);
   return answer.value;
 }
 
