@@ -14,11 +14,13 @@ export type Plan = Omit<Scenario, "faultOf" | "client"> & {
   readonly acts: readonly Act[];
 };
 
-type Act = { readonly afterMs: number; readonly id: string } & (
-  | { readonly act: "send"; readonly type: string }
-  | { readonly act: "sendAtDeadline" | "stopARunner" | "nothing" }
-  | { readonly act: "pause" | "resume" | "restart" | "terminate" }
-);
+type Act = { readonly afterMs: number; readonly id: string } &
+  /** `inRunner`: asks a process that also runs. */
+  (
+    | { readonly act: "send"; readonly type: string; readonly inRunner?: boolean }
+    | { readonly act: "sendAtDeadline" | "stopARunner" | "nothing" }
+    | { readonly act: "pause" | "resume" | "restart" | "terminate" }
+  );
 
 /** Which calls meet which faults, by the names of the calls. */
 export type Strikes = Readonly<Record<string, Fault>>;
@@ -54,7 +56,9 @@ export function randomPlan(seed: number): Plan {
 function randomAct(dice: Dice, programs: number, untilMs: number): Act {
   const when = { afterMs: dice.upTo(Math.ceil(untilMs / 8)), id: `p${dice.upTo(programs - 1)}` };
   const act = dice.upTo(9);
-  if (act < 4) return { ...when, act: "send", type: dice.pick(eventTypes) };
+  if (act < 4) {
+    return { ...when, act: "send", type: dice.pick(eventTypes), inRunner: dice.chance(0.5) };
+  }
   if (act === 9) return { ...when, act: dice.chance(0.3) ? "terminate" : "nothing" };
   const others = ["sendAtDeadline", "pause", "resume", "stopARunner", "restart"] as const;
   return { ...when, act: others[act - 4] as (typeof others)[number] };
@@ -91,7 +95,7 @@ async function perform(client: Client, acts: readonly Act[]): Promise<void> {
     await client.world.sleep(each.afterMs);
     switch (each.act) {
       case "send":
-        await client.send(each.id, each.type);
+        await client.send(each.id, each.type, each.inRunner);
         break;
       case "sendAtDeadline":
         await client.sendAtDeadline();

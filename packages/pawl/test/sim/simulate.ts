@@ -7,7 +7,14 @@ import type { Hooks } from "../../src/model/hooks.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
-import type { ClaimAnswer, Claimed, NewInstance, Part, PartAnswer } from "../../src/store/store.js";
+import type {
+  ClaimAnswer,
+  Claimed,
+  NewInstance,
+  Part,
+  PartAnswer,
+  SendEventAnswer,
+} from "../../src/store/store.js";
 import { Checker, checkRecords, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";
@@ -73,6 +80,8 @@ const SETTLE_MS = 10_000;
 /** The same with hooks: a delivery that got lost is made again after a minute. */
 const SETTLE_HOOKS_MS = 5 * 60_000;
 const RESUME_MS = 5_000;
+/** How long a client waits for a process. */
+const ANSWER_MS = 500;
 const END_MS = 10 * 60_000;
 
 /** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
@@ -97,7 +106,8 @@ export async function simulate(scenario: Scenario): Promise<Report> {
 export interface Client {
   readonly world: World;
   readonly ids: readonly string[];
-  send(id: string, type: string): Promise<void>;
+  /** Itself, or through a process that also runs. */
+  send(id: string, type: string, inRunner?: boolean): Promise<void>;
   /** An event for a wait, about when that ends. */
   sendAtDeadline(type?: string): Promise<void>;
   control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
@@ -117,6 +127,8 @@ class Simulation implements FaultPlan {
   readonly #outbox = new OutboxChecker();
   readonly #sometimes = new Map<string, number>();
   readonly #runners = new Map<Process, Runner>();
+  /** How each process sends events. */
+  readonly #senders = new WeakMap<Process, (id: string, type: string) => Promise<void>>();
   readonly #created = new Set<string>();
   /** How often each process has called each verb. */
   readonly #calls = new Map<string, number>();
@@ -255,7 +267,8 @@ class Simulation implements FaultPlan {
   }
 
   #mayHaveUsedUpAttempts(): boolean {
-    return ["crash", "takeover", "body given back"].some((what) => this.#sometimes.has(what));
+    const causes = ["crash", "takeover", "paused for its dead owner", "body given back"];
+    return causes.some((what) => this.#sometimes.has(what));
   }
 
   // Processes
@@ -265,7 +278,7 @@ class Simulation implements FaultPlan {
     const skew = world.dice.between(-this.#scenario.skewMs, this.#scenario.skewMs);
     const proc = new Process(world, `r${++this.#processes}`, skew);
     const isNewer = this.#scenario.changesCode && world.dice.chance(0.5);
-    const { runner } = assemble(
+    const { runner, workflows } = assemble(
       {
         workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc, isNewer) } },
         store: faultyStore(this.#database.store, proc, this),
@@ -284,6 +297,9 @@ class Simulation implements FaultPlan {
       },
     );
     this.#runners.set(proc, runner);
+    this.#senders.set(proc, async (id, type) => {
+      await (await workflows.PROGRAM.get(id)).sendEvent({ type });
+    });
     let isDue = false;
     const look = (): void => {
       if (isDue) return;
@@ -557,6 +573,13 @@ class Simulation implements FaultPlan {
       this.note(`${proc.name} claimHooks ${(answer as unknown[]).length}`);
     else if (!["nextDueInMs", "unknownLanes", "unknownHooks"].includes(verb))
       this.note(`${proc.name} ${verb} ${brief(answer)}`);
+    if (verb === "sendEvent") {
+      const sent = answer as SendEventAnswer;
+      if (sent.kind === "accepted" && sent.claimed !== null) {
+        this.count("event leases its run");
+        if (fault === "replyLost") this.count("event leases its run, and the reply was lost");
+      }
+    }
     if (verb === "reopen" && (answer as unknown[]).length > 0) this.count("parked run reopened");
     if (verb === "adopt") {
       const claimed = answer as Claimed[];
@@ -569,7 +592,10 @@ class Simulation implements FaultPlan {
     }
     if (READS.has(verb)) return;
     const snapshot = this.#snapshot();
-    for (const iid of this.#checker.pausedForTheDead(snapshot)) this.#witness.tookOver(iid);
+    for (const iid of this.#checker.pausedForTheDead(snapshot)) {
+      this.count("paused for its dead owner");
+      this.#witness.tookOver(iid);
+    }
     this.#guard(() => this.#checkState(snapshot));
   }
 
@@ -653,9 +679,15 @@ class Simulation implements FaultPlan {
     await this.#scenario.client({
       world,
       ids,
-      send: async (id, type) => {
-        const sent = await answered(async () => (await handle(id)).sendEvent({ type }));
-        this.note(`client sends ${type} to ${id}: ${sent}`);
+      send: async (id, type, inRunner = false) => {
+        const alive = [...this.#runners.keys()];
+        const proc = inRunner && alive.length > 0 ? world.dice.pick(alive) : null;
+        const send = proc === null ? undefined : this.#senders.get(proc);
+        const sent =
+          send === undefined
+            ? await answered(async () => (await handle(id)).sendEvent({ type }))
+            : await answeredWithin(world, () => send(id, type));
+        this.note(`${proc?.name ?? "client"} sends ${type} to ${id}: ${sent}`);
       },
       sendAtDeadline: async (wanted) => {
         const { steps, instances } = this.#snapshot();
@@ -715,6 +747,12 @@ async function answered(work: () => Promise<void>): Promise<string> {
   } catch (error) {
     return String((error as { code?: string }).code ?? error);
   }
+}
+
+/** A process that crashes answers nothing. */
+function answeredWithin(world: World, work: () => Promise<void>): Promise<string> {
+  const silence = world.sleep(ANSWER_MS).then(() => "no answer");
+  return Promise.race([answered(work), silence]);
 }
 
 async function untilAnswered(world: World, work: () => Promise<void>): Promise<void> {
