@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { bundled, worker, workerd } from "./support/workerd.js";
+import { bundled, volatileWorkerd, worker } from "./support/workerd.js";
 
 const noTransactions = "an object has no transactions that can be passed on";
 /** Scenarios that make no sense in an object, by the ends of their names. */
@@ -24,8 +24,8 @@ describe.each([
   ["without flags", [], withoutFlag],
   ["with nodejs_compat", ["nodejs_compat"], elsewhere],
 ])("the engine's scenarios in a Durable Object, %s", async (_flags, compatibilityFlags, left) => {
-  const server = workerd(script, "Scenarios", { compatibilityFlags });
-  afterAll(() => server.dispose());
+  const { server, end } = await volatileWorkerd(script, "Scenarios", { compatibilityFlags });
+  afterAll(() => end());
   const listed = await server.dispatchFetch("http://object/");
   const names = (await listed.json()) as string[];
   const isLeft = (name: string): boolean => (name.split(" > ").at(-1) ?? "") in left;

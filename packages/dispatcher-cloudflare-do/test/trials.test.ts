@@ -1,10 +1,5 @@
-import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import type { Miniflare } from "miniflare";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bundled, worker, workerd } from "./support/workerd.js";
+import { bundled, volatileWorkerd, worker } from "./support/workerd.js";
 import type { Fault } from "./workers/trial.js";
 
 type Told = { readonly struck: string | null; readonly wrong: string | null };
@@ -33,17 +28,15 @@ const programs = [
  * its end by its alarm alone: every step stored once, no body begun more often than allowed, nothing lost.
  */
 describe("an object that meets a fault", () => {
-  let server: Miniflare;
-  let folder: string;
+  let end = async (): Promise<void> => {};
   // All at once: most of the time they wait for alarms.
   const reports = new Map<string, Promise<Report>>();
   const playing = faults.flatMap((fault) => programs.map((program) => ({ fault, program })));
 
   beforeAll(async () => {
-    // A thousand small databases, written all the time: in memory where there is such a folder.
-    folder = await mkdtemp(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pawl-"));
-    server = workerd(await bundled(worker("trials")), "Host", { durableObjectsPersist: folder });
-    await server.ready;
+    const opened = await volatileWorkerd(await bundled(worker("trials")), "Host");
+    const { server } = opened;
+    end = opened.end;
     for (const { fault, program } of playing) {
       const body = JSON.stringify({ program, fault });
       const answer = server.dispatchFetch("http://trials/", { method: "POST", body });
@@ -52,10 +45,7 @@ describe("an object that meets a fault", () => {
       reports.set(`${fault} ${program}`, report);
     }
   });
-  afterAll(async () => {
-    await server.dispose();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => end());
 
   for (const { fault, program } of playing) {
     test(`${fault}, at every point of ${program}`, { timeout: 180_000 }, async () => {

@@ -1,3 +1,7 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
@@ -32,6 +36,22 @@ export function workerd(
     durableObjects: { OBJECTS: { className, useSQLite: true } },
     ...options,
   } as MiniflareOptions);
+}
+
+/** The same on storage in memory, where there is a folder for that: for suites that write all the time. */
+export async function volatileWorkerd(
+  ...[script, className, options]: Parameters<typeof workerd>
+): Promise<{ readonly server: Miniflare; readonly end: () => Promise<void> }> {
+  const folder = await mkdtemp(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pawl-"));
+  const server = workerd(script, className, { ...options, durableObjectsPersist: folder });
+  await server.ready;
+  return {
+    server,
+    end: async () => {
+      await server.dispose();
+      await rm(folder, { recursive: true });
+    },
+  };
 }
 
 /** A file of test/workers. */
