@@ -3,9 +3,12 @@ import { defineRegistry, defineWorkflow } from "pawl";
 
 type Env = { readonly OBJECTS: DurableObjectNamespace };
 
-let begun = 0;
+type Count = { begun: number };
+
+const all: Count = { begun: 0 };
 /** How many bodies began while each alarm's handler ran. */
-const begunWhile: number[] = [];
+const handlers: Count[] = [];
+const counting = new Set([all]);
 
 const registry = defineRegistry({
   CROWD: defineWorkflow({
@@ -13,23 +16,27 @@ const registry = defineRegistry({
     async run(event, step) {
       const { until } = event.payload as { until: number };
       await step.sleepUntil("all at once", new Date(until));
-      return step.do("body", () => void (begun += 1));
+      return step.do("body", () => {
+        for (const count of counting) count.begun += 1;
+      });
     },
   }),
 });
 
 export class Host extends workflowsDurableObject<typeof registry, Env>({ workflows: registry }) {
   override async alarm(): Promise<void> {
-    const before = begun;
+    const count: Count = { begun: 0 };
+    handlers.push(count);
+    counting.add(count);
     await super.alarm?.();
-    begunWhile.push(begun - before);
+    counting.delete(count);
   }
 }
 
 /** GET tells what was counted, POST creates instances that wake at the same time. */
 export default {
   async fetch(request, { OBJECTS }) {
-    if (request.method === "GET") return Response.json({ begun, begunWhile });
+    if (request.method === "GET") return Response.json({ all, handlers });
     const { count, until } = (await request.json()) as { count: number; until: number };
     const { CROWD } = workflowsBinding<typeof registry>(OBJECTS);
     const batch = Array.from({ length: count }, (_, n) => ({ id: `c${n}`, params: { until } }));
