@@ -681,13 +681,13 @@ class Simulation implements FaultPlan {
       ids,
       send: async (id, type, inRunner = false) => {
         const alive = [...this.#runners.keys()];
-        const proc = inRunner && alive.length > 0 ? world.dice.pick(alive) : null;
-        const send = proc === null ? undefined : this.#senders.get(proc);
+        const sender = inRunner && alive.length > 0 ? world.dice.pick(alive) : null;
+        const send = sender === null ? undefined : this.#senders.get(sender);
         const sent =
           send === undefined
             ? await answered(async () => (await handle(id)).sendEvent({ type }))
             : await answeredWithin(world, () => send(id, type));
-        this.note(`${proc?.name ?? "client"} sends ${type} to ${id}: ${sent}`);
+        this.note(`${sender?.name ?? "client"} sends ${type} to ${id}: ${sent}`);
       },
       sendAtDeadline: async (wanted) => {
         const { steps, instances } = this.#snapshot();
