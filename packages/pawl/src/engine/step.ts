@@ -53,6 +53,8 @@ export class Step {
   wakeAt: DbTime | null = null;
   /** When its wait shall end, until it is registered. */
   wake: Wake | null = null;
+  /** Its wait will not end before this, whenever it is registered. */
+  endsNotBefore: DbTime = 0;
   eventType: string | null = null;
   /** Why its wait fails. */
   refusal: string | null = null;

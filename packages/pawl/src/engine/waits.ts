@@ -39,6 +39,8 @@ export class Waits {
   }
 
   add(step: Step): void {
+    const { wake } = step;
+    if (wake !== null) step.endsNotBefore = "at" in wake ? wake.at : this.#now + wake.inMs;
     this.#steps.add(step);
   }
 
@@ -102,7 +104,8 @@ function endedWaits(waits: readonly Step[], events: readonly EventRecord[], time
   for (const event of events) {
     for (const step of open) {
       if (step.eventType !== event.type || step.timesOutAtOnce) continue;
-      if (step.wakeAt !== null && event.createdAt > step.wakeAt) continue;
+      // Whether a later one is in time is known when the answer tells when the wait ends.
+      if (event.createdAt > (step.wakeAt ?? step.endsNotBefore)) continue;
       open.delete(step);
       ended.push({ step, event, at: event.createdAt });
       break;

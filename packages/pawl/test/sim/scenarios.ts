@@ -18,7 +18,8 @@ type Act = { readonly afterMs: number; readonly id: string } &
   /** `inRunner`: asks a process that also runs. */
   (
     | { readonly act: "send"; readonly type: string; readonly inRunner?: boolean }
-    | { readonly act: "sendAtDeadline" | "stopARunner" | "nothing" }
+    | { readonly act: "sendAtDeadline"; readonly inRunner?: boolean }
+    | { readonly act: "stopARunner" | "nothing" }
     | { readonly act: "pause" | "resume" | "restart" | "terminate" }
   );
 
@@ -61,7 +62,10 @@ function randomAct(dice: Dice, programs: number, untilMs: number): Act {
   }
   if (act === 9) return { ...when, act: dice.chance(0.3) ? "terminate" : "nothing" };
   const others = ["sendAtDeadline", "pause", "resume", "stopARunner", "restart"] as const;
-  return { ...when, act: others[act - 4] as (typeof others)[number] };
+  const chosen = others[act - 4] as (typeof others)[number];
+  return chosen === "sendAtDeadline"
+    ? { ...when, act: chosen, inRunner: dice.chance(0.5) }
+    : { ...when, act: chosen };
 }
 
 /** `struck` is told of each fault: with its strikes instead of its dice, the plan goes the same way. */
@@ -98,7 +102,7 @@ async function perform(client: Client, acts: readonly Act[]): Promise<void> {
         await client.send(each.id, each.type, each.inRunner);
         break;
       case "sendAtDeadline":
-        await client.sendAtDeadline();
+        await client.sendAtDeadline(undefined, each.inRunner);
         break;
       case "stopARunner":
         client.stopARunner();
@@ -132,7 +136,7 @@ export function sweepScenario(
     outages: [],
     client: async (client) => {
       await client.world.sleep(100);
-      for (const type of eventTypes) await client.send("p0", type);
+      for (const type of eventTypes) await client.send("p0", type, true);
       await client.sendAtDeadline("last");
     },
     healAtMs: 2_000,

@@ -18,7 +18,6 @@ const sometimes = [
   "code changed under a run",
   "event beats timeout by one tick",
   "event leases its run",
-  "event leases its run, and the reply was lost",
   "final commit whose reply was lost",
   "frozen",
   "hooks told",

@@ -109,7 +109,7 @@ export interface Client {
   /** Itself, or through a process that also runs. */
   send(id: string, type: string, inRunner?: boolean): Promise<void>;
   /** An event for a wait, about when that ends. */
-  sendAtDeadline(type?: string): Promise<void>;
+  sendAtDeadline(type?: string, inRunner?: boolean): Promise<void>;
   control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
   /** A runner stops properly; another takes its place. */
   stopARunner(): void;
@@ -319,6 +319,32 @@ class Simulation implements FaultPlan {
       proc.after(world.dice.between(50, 1_000), poll);
     };
     poll();
+  }
+
+  async #send(
+    handle: (id: string) => Promise<{ sendEvent(event: { type: string }): Promise<void> }>,
+    id: string,
+    type: string,
+    inRunner: boolean,
+  ): Promise<{ readonly by: string; readonly sent: string }> {
+    const proc = inRunner ? this.#processFor(id) : null;
+    const send = proc === null ? undefined : this.#senders.get(proc);
+    const sent =
+      send === undefined
+        ? await answered(async () => (await handle(id)).sendEvent({ type }))
+        : await answeredWithin(this.#world, () => send(id, type));
+    return { by: proc?.name ?? "client", sent };
+  }
+
+  /** One that has the run in memory, if there is one. */
+  #processFor(id: string): Process | null {
+    const alive = [...this.#runners];
+    const isHere = ([, runner]: [Process, Runner]): boolean => {
+      const room = runner.reserveFor({ workflow: "program", id });
+      room?.release();
+      return room !== null;
+    };
+    return (alive.find(isHere) ?? alive[0])?.[0] ?? null;
   }
 
   /** Ticks of processes that go on must end. */
@@ -680,16 +706,10 @@ class Simulation implements FaultPlan {
       world,
       ids,
       send: async (id, type, inRunner = false) => {
-        const alive = [...this.#runners.keys()];
-        const sender = inRunner && alive.length > 0 ? world.dice.pick(alive) : null;
-        const send = sender === null ? undefined : this.#senders.get(sender);
-        const sent =
-          send === undefined
-            ? await answered(async () => (await handle(id)).sendEvent({ type }))
-            : await answeredWithin(world, () => send(id, type));
-        this.note(`${sender?.name ?? "client"} sends ${type} to ${id}: ${sent}`);
+        const { by, sent } = await this.#send(handle, id, type, inRunner);
+        this.note(`${by} sends ${type} to ${id}: ${sent}`);
       },
-      sendAtDeadline: async (wanted) => {
+      sendAtDeadline: async (wanted, inRunner = false) => {
         const { steps, instances } = this.#snapshot();
         const wait = steps.find(
           ({ wait_key, seq }) =>
@@ -700,8 +720,8 @@ class Simulation implements FaultPlan {
         // A request takes up to three ms; the first one looks the instance up.
         await world.sleep((wait.wake_at ?? 0) - world.now - world.dice.between(3, 6));
         const type = wait.wait_key ?? "";
-        const sent = await answered(async () => (await handle(row.id)).sendEvent({ type }));
-        this.note(`client sends ${type} to ${row.id} at its deadline: ${sent}`);
+        const { by, sent } = await this.#send(handle, row.id, type, inRunner);
+        this.note(`${by} sends ${type} to ${row.id} at its deadline: ${sent}`);
       },
       control: async (id, verb) => {
         const done = await answered(async () => (await handle(id))[verb]());
