@@ -16,7 +16,7 @@ const SHARED = { packages: [], inFlight: { W1: 200, W2: 200, W7: 200, W8: 200, W
 export const onPostgres = {
   ...SHARED,
   title: "Pawl, PostgreSQL",
-  settings: "runner concurrency as in flight, pool of 10",
+  settings: "runner concurrency twice what is in flight, pool of 10",
   store: "postgres",
   open: async (place, inFlight, role) => {
     const pool = new pg.Pool({ connectionString: place.url, max: 10 });
@@ -33,7 +33,7 @@ export const onPostgres = {
 export const onSqlite = {
   ...SHARED,
   title: "Pawl, SQLite",
-  settings: "runner concurrency as in flight; WAL, synchronous=FULL",
+  settings: "runner concurrency twice what is in flight; WAL, synchronous=FULL",
   store: "sqlite",
   open: async (place, inFlight, role) => {
     const handle = openSqlite(place.file);
@@ -76,7 +76,7 @@ async function open({ body, now }, concurrency, role, store) {
   const limits = { maxStepsPerRun: 10_000 };
   const pawl = createWorkflows({ workflows: { Bench }, store, limits });
   await pawl.migrate();
-  const runner = role === "client" ? null : startRunner(pawl, { concurrency });
+  const runner = role === "client" ? null : startRunner(pawl, { concurrency: 2 * concurrency });
   /** @type {Map<string, Awaited<ReturnType<typeof pawl.workflows.Bench.create>>>} */
   const started = new Map();
   const instanceOf = async (/** @type {string} */ id) =>
