@@ -69,6 +69,8 @@ export class Run {
     entry: WorkflowEntry,
     claimed: Claimed,
     loaded: LoadedRun | null,
+    /** How many were sent under this claim. */
+    parts = 0,
   ) {
     this.#context = context;
     this.#host = host;
@@ -85,7 +87,7 @@ export class Run {
     const waits = new Waits(claimed.now, events, seenEvents);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     const { lastSeq } = this.#journal;
-    this.#writes = new Writes(lastSeq, claimed.takeovers > 0);
+    this.#writes = new Writes(lastSeq, claimed.takeovers > 0, parts);
     this.#historyBytes = bytesOfAll(loaded?.steps ?? []);
     const takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
     this.#frontier = new Frontier(this, context, waits, this.#writes, takenOver, {

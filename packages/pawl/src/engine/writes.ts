@@ -32,7 +32,7 @@ export class Writes {
   readonly #starting = new Set<Step>();
   #attempts: AttemptWrite[] = [];
   #consumed: { readonly number: number; readonly ord: number }[] = [];
-  #partNumber = 0;
+  #partNumber: number;
   #frozen: Frozen | null = null;
   /** The highest settlement that is certainly in the database. */
   #durable: number;
@@ -40,8 +40,9 @@ export class Writes {
   /** The next settlement that is written tells that there was progress since the takeover. */
   #mustForgive: boolean;
 
-  constructor(durable: number, wasTakenOver: boolean) {
+  constructor(durable: number, wasTakenOver: boolean, parts: number) {
     this.#durable = durable;
+    this.#partNumber = parts;
     this.#mustForgive = wasTakenOver;
   }
 

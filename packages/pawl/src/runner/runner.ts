@@ -125,7 +125,8 @@ export class Runner implements RunHost, RunnerHints {
     const entryOf = ({ workflow }: Claimed): WorkflowEntry =>
       entries.get(workflow) as WorkflowEntry;
     this.#turns = new Turns(store, parts, maxTakeovers, logger, {
-      newRun: (claimed, loaded) => new Run(context, this, entryOf(claimed), claimed, loaded),
+      newRun: (claimed, loaded, parts) =>
+        new Run(context, this, entryOf(claimed), claimed, loaded, parts),
       crashedRun: (claimed) => Run.crashed(context, this, entryOf(claimed), claimed),
       entered: (run) => {
         if (this.#isStopping) run.drain();

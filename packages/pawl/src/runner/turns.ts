@@ -1,7 +1,7 @@
 import type { StepBudget } from "../engine/context.js";
 import type { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
-import type { Claimed, LoadedRun, Store } from "../store/store.js";
+import type { Claimed, LoadedRun, Part, Store } from "../store/store.js";
 import type { Claims } from "./claims.js";
 import type { Lease } from "./lease.js";
 import type { LiveRuns } from "./live-runs.js";
@@ -18,7 +18,8 @@ type Parts = {
 };
 
 export interface TurnEvents {
-  newRun(claimed: Claimed, loaded: LoadedRun | null): Run;
+  /** `parts`: how many were sent under this claim. */
+  newRun(claimed: Claimed, loaded: LoadedRun | null, parts: number): Run;
   /** One that ends at once: it killed its process too often. */
   crashedRun(claimed: Claimed): Run;
   entered(run: Run): void;
@@ -30,7 +31,7 @@ export interface TurnEvents {
 
 /** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
 export class Turns {
-  readonly #store: Pick<Store, "load">;
+  readonly #store: Pick<Store, "load" | "commit">;
   readonly #lease: Parts["lease"];
   readonly #claims: Parts["claims"];
   readonly #places: Places;
@@ -39,9 +40,11 @@ export class Turns {
   readonly #logger: Logger;
   readonly #events: TurnEvents;
   #suspectTurn: Promise<void> = Promise.resolve();
+  /** That have their turn, or wait for it. */
+  #suspects = 0;
 
   constructor(
-    store: Pick<Store, "load">,
+    store: Pick<Store, "load" | "commit">,
     { lease, claims, places, live }: Parts,
     maxTakeovers: number,
     logger: Logger,
@@ -65,7 +68,7 @@ export class Turns {
       const live = this.#live.take(each);
       if (live !== null) turns.push(this.#goOn(live, each, budget));
       else if (this.#isHopeless(each) || !each.resuming) {
-        turns.push(this.#enter(this.#newRun(each, null), budget));
+        turns.push(this.#enter(this.#newRun(each, null, 0), budget));
       } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
       else toLoad.push(each);
     }
@@ -86,20 +89,51 @@ export class Turns {
     return takeovers >= this.#maxTakeovers;
   }
 
-  /** Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. */
+  /**
+   * Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. One that waits
+   * for that is not counted as taken over until it begins: it may wait through any number of deaths.
+   */
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
     const arrival = this.#places.expect([claimed]);
     const runner = this.#lease.id;
     const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
+    const isFirst = this.#suspects === 0;
+    const spared = isFirst ? null : this.#count(claimed, 1, claimed.takeovers - 1);
+    this.#suspects += 1;
     const turn = this.#suspectTurn
-      .then(() => (isOurs() ? this.load([claimed], budget) : undefined))
-      .finally(() => arrival.over());
+      .then(async () => {
+        if (spared !== null && isOurs()) {
+          await spared;
+          await this.#count(claimed, 2, claimed.takeovers);
+        }
+        if (isOurs()) await this.load([claimed], budget, spared === null ? 0 : 2);
+      })
+      .finally(() => {
+        this.#suspects -= 1;
+        arrival.over();
+      });
     this.#suspectTurn = turn;
     return turn;
   }
 
+  /** Writes how often it was taken over without progress. If that fails, it stays as the claim has counted it. */
+  async #count(claimed: Claimed, partNumber: number, takeovers: number): Promise<void> {
+    const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
+    const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [] };
+    const part: Part = {
+      ...{ iid, runNumber, claimNumber, partNumber, seenEvents, takeovers },
+      ...nothing,
+      next: { kind: "continue" },
+    };
+    try {
+      await this.#store.commit([part]);
+    } catch (error) {
+      this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
+    }
+  }
+
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
-  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+  async load(claimed: readonly Claimed[], budget: StepBudget | null, parts = 0): Promise<void> {
     const arrival = this.#places.expect(claimed);
     const runner = this.#lease.id;
     try {
@@ -111,7 +145,8 @@ export class Turns {
       if (!this.#claims.isOurs(runner)) return;
       const turns = claimed
         .filter((each) => arrival.isExpected(each))
-        .map((each) => this.#enter(this.#newRun(each, byIid.get(each.iid) ?? null), budget));
+        .map((each) => this.#newRun(each, byIid.get(each.iid) ?? null, parts))
+        .map((run) => this.#enter(run, budget));
       arrival.over();
       await Promise.all(turns);
     } catch (error) {
@@ -122,10 +157,10 @@ export class Turns {
     }
   }
 
-  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
+  #newRun(claimed: Claimed, loaded: LoadedRun | null, parts: number): Run {
     return this.#isHopeless(claimed)
       ? this.#events.crashedRun(claimed)
-      : this.#events.newRun(claimed, loaded);
+      : this.#events.newRun(claimed, loaded, parts);
   }
 
   /** The run has its ticket; resolves when the turn is over. */
