@@ -42,6 +42,8 @@ export class Turns {
   #suspectTurn: Promise<void> = Promise.resolve();
   /** That have their turn, or wait for it. */
   #suspects = 0;
+  /** Parts that were sent for them under the claims of this runner, by iid: their runs count on from there. */
+  readonly #sent = new Map<string, { readonly claimed: Claimed; readonly parts: number }>();
 
   constructor(
     store: Pick<Store, "load" | "commit">,
@@ -68,7 +70,7 @@ export class Turns {
       const live = this.#live.take(each);
       if (live !== null) turns.push(this.#goOn(live, each, budget));
       else if (this.#isHopeless(each) || !each.resuming) {
-        turns.push(this.#enter(this.#newRun(each, null, 0), budget));
+        turns.push(this.#enter(this.#newRun(each, null), budget));
       } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
       else toLoad.push(each);
     }
@@ -98,18 +100,19 @@ export class Turns {
     const runner = this.#lease.id;
     const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
     const isFirst = this.#suspects === 0;
-    const spared = isFirst ? null : this.#count(claimed, 1, claimed.takeovers - 1);
+    const spared = isFirst ? null : this.#count(claimed, claimed.takeovers - 1);
     this.#suspects += 1;
     const turn = this.#suspectTurn
       .then(async () => {
         if (spared !== null && isOurs()) {
           await spared;
-          await this.#count(claimed, 2, claimed.takeovers);
+          await this.#count(claimed, claimed.takeovers);
         }
-        if (isOurs()) await this.load([claimed], budget, spared === null ? 0 : 2);
+        if (isOurs()) await this.load([claimed], budget);
       })
       .finally(() => {
         this.#suspects -= 1;
+        if (runner !== this.#lease.id) this.#sent.delete(claimed.iid);
         arrival.over();
       });
     this.#suspectTurn = turn;
@@ -117,8 +120,10 @@ export class Turns {
   }
 
   /** Writes how often it was taken over without progress. If that fails, it stays as the claim has counted it. */
-  async #count(claimed: Claimed, partNumber: number, takeovers: number): Promise<void> {
+  async #count(claimed: Claimed, takeovers: number): Promise<void> {
     const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
+    const partNumber = 1 + this.#partsOf(claimed);
+    this.#sent.set(iid, { claimed, parts: partNumber });
     const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [] };
     const part: Part = {
       ...{ iid, runNumber, claimNumber, partNumber, seenEvents, takeovers },
@@ -133,7 +138,7 @@ export class Turns {
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
-  async load(claimed: readonly Claimed[], budget: StepBudget | null, parts = 0): Promise<void> {
+  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const arrival = this.#places.expect(claimed);
     const runner = this.#lease.id;
     try {
@@ -145,7 +150,7 @@ export class Turns {
       if (!this.#claims.isOurs(runner)) return;
       const turns = claimed
         .filter((each) => arrival.isExpected(each))
-        .map((each) => this.#newRun(each, byIid.get(each.iid) ?? null, parts))
+        .map((each) => this.#newRun(each, byIid.get(each.iid) ?? null))
         .map((run) => this.#enter(run, budget));
       arrival.over();
       await Promise.all(turns);
@@ -157,10 +162,18 @@ export class Turns {
     }
   }
 
-  #newRun(claimed: Claimed, loaded: LoadedRun | null, parts: number): Run {
-    return this.#isHopeless(claimed)
-      ? this.#events.crashedRun(claimed)
-      : this.#events.newRun(claimed, loaded, parts);
+  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
+    if (this.#isHopeless(claimed)) return this.#events.crashedRun(claimed);
+    const parts = this.#partsOf(claimed);
+    this.#sent.delete(claimed.iid);
+    return this.#events.newRun(claimed, loaded, parts);
+  }
+
+  #partsOf({ iid, runNumber, claimNumber }: Claimed): number {
+    const sent = this.#sent.get(iid);
+    const isSame =
+      sent?.claimed.runNumber === runNumber && sent.claimed.claimNumber === claimNumber;
+    return isSame ? sent.parts : 0;
   }
 
   /** The run has its ticket; resolves when the turn is over. */
