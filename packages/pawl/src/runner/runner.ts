@@ -116,7 +116,7 @@ export class Runner implements RunHost, RunnerHints {
       logger.debug("run.evicted", { workflow, id, runNumber });
     });
     const { maxTakeovers } = options;
-    const parts = {
+    const workings = {
       lease: this.#lease,
       claims: this.#claims,
       places: this.#places,
@@ -124,7 +124,7 @@ export class Runner implements RunHost, RunnerHints {
     };
     const entryOf = ({ workflow }: Claimed): WorkflowEntry =>
       entries.get(workflow) as WorkflowEntry;
-    this.#turns = new Turns(store, parts, maxTakeovers, logger, {
+    this.#turns = new Turns(store, workings, maxTakeovers, logger, {
       newRun: (claimed, loaded, parts) =>
         new Run(context, this, entryOf(claimed), claimed, loaded, parts),
       crashedRun: (claimed) => Run.crashed(context, this, entryOf(claimed), claimed),

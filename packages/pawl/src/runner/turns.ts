@@ -10,7 +10,7 @@ import type { Places } from "./places.js";
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
 
-type Parts = {
+type Workings = {
   readonly lease: Pick<Lease, "id">;
   readonly claims: Pick<Claims, "isOurs">;
   readonly places: Places;
@@ -32,8 +32,8 @@ export interface TurnEvents {
 /** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
 export class Turns {
   readonly #store: Pick<Store, "load" | "commit">;
-  readonly #lease: Parts["lease"];
-  readonly #claims: Parts["claims"];
+  readonly #lease: Workings["lease"];
+  readonly #claims: Workings["claims"];
   readonly #places: Places;
   readonly #live: LiveRuns;
   readonly #maxTakeovers: number;
@@ -47,7 +47,7 @@ export class Turns {
 
   constructor(
     store: Pick<Store, "load" | "commit">,
-    { lease, claims, places, live }: Parts,
+    { lease, claims, places, live }: Workings,
     maxTakeovers: number,
     logger: Logger,
     events: TurnEvents,
@@ -124,11 +124,19 @@ export class Turns {
     const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
     const partNumber = 1 + this.#partsOf(claimed);
     this.#sent.set(iid, { claimed, parts: partNumber });
-    const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [] };
     const part: Part = {
-      ...{ iid, runNumber, claimNumber, partNumber, seenEvents, takeovers },
-      ...nothing,
+      iid,
+      runNumber,
+      claimNumber,
+      partNumber,
+      seenEvents,
+      takeovers,
       next: { kind: "continue" },
+      steps: [],
+      attempts: [],
+      consumed: [],
+      spawns: [],
+      deliveries: [],
     };
     try {
       await this.#store.commit([part]);
