@@ -1,7 +1,7 @@
 import type { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
-import type { ClaimAnswer, Claimed, Lane, OwnedTicket, Store } from "../store/store.js";
+import type { Claimed, Lane, OwnedTicket, Store } from "../store/store.js";
 import type { Lease } from "./lease.js";
 import type { Places } from "./places.js";
 
@@ -58,42 +58,21 @@ export class Claims {
   async due(limit: number, wasDead = false): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     await this.#judgeOthers();
-    const claiming = this.#claim(runner, limit);
-    // Mostly the inbox is empty, and no claim need wait for it.
-    const moving = this.#moveInbox();
-    const answer = await claiming;
+    await this.#store.moveInbox(INBOX_ROWS);
+    const answer = await this.#store.claim({
+      runner,
+      lanes: this.#lanes,
+      limit,
+      reservedForNew: Math.max(1, Math.floor(limit * SHARE_FOR_NEW)),
+    });
     if (answer.kind === "dead") {
       this.#lease.died();
       // Dead as soon as it is registered: a clock leaps, or leases are too short. The next look tries again.
       return wasDead ? [] : this.due(limit, true);
     }
     this.#lease.heard(answer.now);
-    if (!this.isOurs(runner)) return [];
-    const { claimed } = answer;
-    if ((await moving) === 0 || claimed.length >= limit) return claimed;
-    // What it made due came too late for the claim. If another one fails, the next look tells.
-    const more = await this.due(limit - claimed.length).catch(() => []);
-    return [...claimed, ...more];
-  }
-
-  /** What was claimed meanwhile must not be lost by its failure. */
-  async #moveInbox(): Promise<number> {
-    try {
-      return await this.#store.moveInbox(INBOX_ROWS);
-    } catch (error) {
-      this.#lease.lostTouch();
-      this.#logger.warn("inbox.failed", { error: String(error) });
-      return 0;
-    }
-  }
-
-  #claim(runner: string, limit: number): Promise<ClaimAnswer> {
-    return this.#store.claim({
-      runner,
-      lanes: this.#lanes,
-      limit,
-      reservedForNew: Math.max(1, Math.floor(limit * SHARE_FOR_NEW)),
-    });
+    // Nothing is awaited from here to their turns: a runner that died meanwhile must not begin them.
+    return this.isOurs(runner) ? answer.claimed : [];
   }
 
   async #judgeOthers(): Promise<void> {
