@@ -15,7 +15,8 @@ import { Sql } from "./sql/sql.js";
 import type { Call, Row, Script } from "./sql/statement.js";
 import { sqlStore } from "./sql/store.js";
 import { nextAlarmScript, type NextAlarm } from "./sql/verbs/next-alarm.js";
-import type { InstanceStore, Store } from "./store/store.js";
+import type { InstanceStore } from "./store/instance-store.js";
+import type { Store } from "./store/store.js";
 
 // For hosts of the engine in Cloudflare's Durable Objects: `@pawl/dispatcher-cloudflare-do`.
 
@@ -25,7 +26,7 @@ export { requestedMs } from "./model/duration.js";
 export { decodeError, encodeError } from "./model/error-codec.js";
 export { placeOf, spreadStore, type Places } from "./instances/spread-store.js";
 export type { Target } from "./store/records.js";
-export type { InstanceStore } from "./store/store.js";
+export type { InstanceStore } from "./store/instance-store.js";
 export type { NextAlarm, ObjectStorage };
 
 export type DurableObjectStoreOptions = {

@@ -77,7 +77,7 @@ export class Bodies {
     const { overrides, runtime } = this.#context;
     const callback = overrides?.body(step.name) ?? null;
     const called = callback === null ? body : { ...body, callback };
-    const attempt = new Attempt(step, called, runtime, this.#onEnd);
+    const attempt = new Attempt(step, called, runtime, this.#ended);
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
     this.#begun.add(attempt);
@@ -97,16 +97,12 @@ export class Bodies {
     return isDone;
   }
 
-  readonly #onEnd = (attempt: Attempt, outcome: AttemptOutcome): void => {
-    this.#ended(attempt, outcome);
-  };
-
   abandon(reason: string): void {
     for (const attempt of this.#attempts.values()) attempt.abandon(reason);
     this.#attempts.clear();
   }
 
-  #ended(attempt: Attempt, outcome: AttemptOutcome): void {
+  readonly #ended = (attempt: Attempt, outcome: AttemptOutcome): void => {
     const { step } = attempt;
     this.#attempts.delete(step);
     step.attempts = attempt.number;
@@ -114,7 +110,7 @@ export class Bodies {
     if ("error" in result) return this.#failed(attempt, result.error);
     this.#record(attempt, null);
     this.#events.settled(step, result.settlement);
-  }
+  };
 
   /** What cannot be stored is an error of the author's. */
   #resultOf(

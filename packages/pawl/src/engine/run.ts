@@ -1,6 +1,5 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError, StepMismatchError } from "../model/errors.js";
-import type { Cancel } from "../model/seams.js";
 import type { DbTime, Ended, EventRecord } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Bodies } from "./bodies.js";
@@ -11,6 +10,7 @@ import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Frontier, type Gate } from "./frontier.js";
 import { Journal } from "./journal.js";
 import { failure, type Outcome } from "./outcome.js";
+import { Patience } from "./patience.js";
 import { decoded } from "./settlements.js";
 import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
 import { Waits } from "./waits.js";
@@ -60,8 +60,7 @@ export class Run {
   #hasReturned = false;
   #outcome: Outcome | null = null;
   #passIsDue = false;
-  #stall: Cancel | null = null;
-  #stuck: Cancel | null = null;
+  readonly #patience: Patience;
 
   constructor(
     context: EngineContext,
@@ -75,6 +74,7 @@ export class Run {
     this.#context = context;
     this.#host = host;
     this.#counts = new CallCounts(context.limits.maxStepsPerRun);
+    this.#patience = new Patience(context);
     this.iid = claimed.iid;
     this.workflow = claimed.workflow;
     this.id = claimed.id;
@@ -210,8 +210,7 @@ export class Run {
   discard(reason: string): void {
     this.#place = "gone";
     this.#bodies.abandon(reason);
-    this.#stall?.();
-    this.#stuck?.();
+    this.#patience.over();
   }
 
   /** Something that kept bodies from starting may be over. */
@@ -343,7 +342,7 @@ export class Run {
       this.#frontier.startBodies(this.#gate);
     }
     if (this.#hasPartOnItsWay || !this.#hasNews()) return this.#watch();
-    this.#unstick();
+    this.#patience.notStuck();
     this.#host.submit(this);
   }
 
@@ -354,19 +353,16 @@ export class Run {
   }
 
   #deliver(step: Step): void {
-    this.#stall?.();
-    this.#stall = null;
-    this.#unstick();
+    this.#patience.over();
     this.#isInStride = true;
     this.#counts.ended();
     step.deliver((settlement) => decoded(step, settlement, this.#context.codec));
     this.#schedulePass();
   }
 
-  /** Replay waits for the code to call what it called before: it may be awaiting something else in between. */
+  /** Replay waits for the code to call what it called before. */
   #wait(): void {
-    this.#stall ??= this.#context.runtime.scheduler.grace(this.#context.timing.stallMs, () => {
-      this.#stall = null;
+    this.#patience.untilCalled(() => {
       const missing = this.#journal.giveUpMissing();
       if (missing.length === 0) return;
       const steps = missing.map(({ name, type }) => ({ name, type }));
@@ -408,18 +404,11 @@ export class Run {
     if (this.#hasPartOnItsWay || this.#outcome !== null) return;
     const { wake } = this.#waits;
     if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
-    if (!this.#frontier.isEmpty) return this.#unstick();
+    if (!this.#frontier.isEmpty) return this.#patience.notStuck();
     const { workflow, id, runNumber } = this;
-    const { scheduler } = this.#context.runtime;
-    // Every heartbeat makes a pass: the time counts from the first that found nothing.
-    this.#stuck ??= scheduler.after(this.#context.timing.reportStuckMs, () => {
+    this.#patience.untilStuck(() => {
       this.#context.logger.warn("run.awaitsNoStep", { workflow, id, runNumber });
     });
-  }
-
-  #unstick(): void {
-    this.#stuck?.();
-    this.#stuck = null;
   }
 
   // Commits

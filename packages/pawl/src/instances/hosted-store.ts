@@ -1,12 +1,11 @@
 import { isLongerInUtf8 } from "../model/codec/utf8.js";
 import type { EventRecord, InstanceRecord, Target } from "../store/records.js";
+import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type {
   Claimed,
   ControlAnswer,
   CreateAnswer,
   EventPlace,
-  InstanceStore,
-  ListedRecord,
   NewEvent,
   NewInstance,
   SendEventAnswer,

@@ -3,7 +3,7 @@ import { WorkflowError } from "../model/errors.js";
 import { requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { isInstanceStatusName, type InstanceStatusName } from "../model/status.js";
-import type { ListedRecord } from "../store/store.js";
+import type { ListedRecord } from "../store/instance-store.js";
 import type { InstancesContext } from "./ports.js";
 import { invalidRequest, validCursor, validPageSize } from "./requests.js";
 import { statusOf } from "./status.js";

@@ -5,7 +5,8 @@ import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
-import type { Claimed, EventPlace, InstanceStore, LeaseOnWake } from "../store/store.js";
+import type { InstanceStore } from "../store/instance-store.js";
+import type { Claimed, EventPlace, LeaseOnWake } from "../store/store.js";
 
 /** All that instances need of the rest. */
 export type InstancesContext<Tx> = {

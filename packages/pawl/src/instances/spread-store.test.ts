@@ -4,7 +4,8 @@ import { defineWorkflow } from "../authoring/define-workflow.js";
 import { idMaker } from "../model/ids.js";
 import { webRuntime } from "../runtime.js";
 import type { InstanceStatusName } from "../model/status.js";
-import type { InstanceStore, ListQuery } from "../store/store.js";
+import type { InstanceStore } from "../store/instance-store.js";
+import type { ListQuery } from "../store/store.js";
 import { placeOf, spreadStore } from "./spread-store.js";
 
 const SHARDS = 3;

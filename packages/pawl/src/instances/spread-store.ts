@@ -8,14 +8,8 @@ import {
   type Position,
 } from "../store/list-cursor.js";
 import type { Target } from "../store/records.js";
-import type {
-  CreateAnswer,
-  InstanceStore,
-  ListedRecord,
-  ListQuery,
-  NewInstance,
-  Page,
-} from "../store/store.js";
+import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
+import type { CreateAnswer, ListQuery, NewInstance, Page } from "../store/store.js";
 
 /** Which of several stores has which instances. */
 export interface Places<Tx> {

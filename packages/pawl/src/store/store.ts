@@ -1,6 +1,7 @@
 import type { HookName } from "../model/hooks.js";
 import type { InstanceStatusName } from "../model/status.js";
 import type { HintChannel } from "./hints.js";
+import type { InstanceStore } from "./instance-store.js";
 import type {
   AttemptRecord,
   DbTime,
@@ -158,31 +159,6 @@ export interface Store<Tx = unknown> {
 
 /** What can be asked of a store: each answers a promise. */
 export type StoreVerb = Exclude<keyof Store, "hints" | "isRemote" | "spread">;
-
-/** What callers ask about instances; the other verbs are for those who run them. */
-export interface InstanceStore<Tx = unknown> extends Pick<
-  Store<Tx>,
-  "pause" | "resume" | "terminate" | "restart" | "get" | "history"
-> {
-  create(
-    instances: readonly NewInstance[],
-    options?: { readonly tx?: Tx | undefined },
-  ): Promise<CreateAnswer[]>;
-  sendEvent(
-    target: Target,
-    event: NewEvent,
-    options?: { readonly tx?: Tx | undefined },
-  ): Promise<SendEventAnswer>;
-  list(query: ListQuery): Promise<Page<ListedRecord>>;
-  /** Whether a new instance would be stored here, without asking elsewhere. Absent: always. */
-  fits?(target: Target): boolean;
-}
-
-/** Without what makes pages large: params, and long outputs. */
-export type ListedRecord = InstanceRecord & {
-  /** It is left out. */
-  readonly isOutputTooLong: boolean;
-};
 
 export type InTransaction<Tx> = {
   readonly tx?: Tx;
