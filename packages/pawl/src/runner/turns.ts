@@ -105,8 +105,8 @@ export class Turns {
     const turn = this.#suspectTurn
       .then(async () => {
         if (spared !== null && isOurs()) {
-          await spared;
-          await this.#count(claimed, claimed.takeovers);
+          const isLost = !(await spared) || !(await this.#count(claimed, claimed.takeovers));
+          if (isLost) return;
         }
         if (isOurs()) await this.load([claimed], budget);
       })
@@ -119,8 +119,11 @@ export class Turns {
     return turn;
   }
 
-  /** Writes how often it was taken over without progress. If that fails, it stays as the claim has counted it. */
-  async #count(claimed: Claimed, takeovers: number): Promise<void> {
+  /**
+   * Writes how often it was taken over without progress. If that fails, it stays as the claim has counted it. Answers
+   * false if the claim is lost.
+   */
+  async #count(claimed: Claimed, takeovers: number): Promise<boolean> {
     const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
     const partNumber = 1 + this.#partsOf(claimed);
     this.#sent.set(iid, { claimed, parts: partNumber });
@@ -139,9 +142,11 @@ export class Turns {
       deliveries: [],
     };
     try {
-      await this.#store.commit([part]);
+      const [answer] = await this.#store.commit([part]);
+      return answer?.kind !== "lost";
     } catch (error) {
       this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
+      return true;
     }
   }
 
