@@ -121,6 +121,7 @@ export class Runner implements RunHost, RunnerHints {
       claims: this.#claims,
       places: this.#places,
       live: this.#live,
+      scheduler: runtime.scheduler,
     };
     const entryOf = ({ workflow }: Claimed): WorkflowEntry =>
       entries.get(workflow) as WorkflowEntry;

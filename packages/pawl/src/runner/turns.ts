@@ -1,6 +1,7 @@
 import type { StepBudget } from "../engine/context.js";
 import type { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
+import type { Scheduler } from "../model/seams.js";
 import type { Claimed, LoadedRun, Part, Store } from "../store/store.js";
 import type { Claims } from "./claims.js";
 import type { Lease } from "./lease.js";
@@ -9,12 +10,14 @@ import type { Places } from "./places.js";
 
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
+const COUNT_AGAIN_MS = 100;
 
 type Workings = {
   readonly lease: Pick<Lease, "id">;
   readonly claims: Pick<Claims, "isOurs">;
   readonly places: Places;
   readonly live: LiveRuns;
+  readonly scheduler: Scheduler;
 };
 
 export interface TurnEvents {
@@ -36,6 +39,7 @@ export class Turns {
   readonly #claims: Workings["claims"];
   readonly #places: Places;
   readonly #live: LiveRuns;
+  readonly #scheduler: Scheduler;
   readonly #maxTakeovers: number;
   readonly #logger: Logger;
   readonly #events: TurnEvents;
@@ -47,7 +51,7 @@ export class Turns {
 
   constructor(
     store: Pick<Store, "load" | "commit">,
-    { lease, claims, places, live }: Workings,
+    { lease, claims, places, live, scheduler }: Workings,
     maxTakeovers: number,
     logger: Logger,
     events: TurnEvents,
@@ -57,6 +61,7 @@ export class Turns {
     this.#claims = claims;
     this.#places = places;
     this.#live = live;
+    this.#scheduler = scheduler;
     this.#maxTakeovers = maxTakeovers;
     this.#logger = logger;
     this.#events = events;
@@ -98,32 +103,29 @@ export class Turns {
   #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
     const arrival = this.#places.expect([claimed]);
     const runner = this.#lease.id;
-    const isOurs = (): boolean => runner === this.#lease.id && arrival.isExpected(claimed);
+    const isOurs = (): boolean => this.#claims.isOurs(runner) && arrival.isExpected(claimed);
     const isFirst = this.#suspects === 0;
-    const spared = isFirst ? null : this.#count(claimed, claimed.takeovers - 1);
+    const spared = isFirst ? null : this.#count(claimed, claimed.takeovers - 1, isOurs);
     this.#suspects += 1;
     const turn = this.#suspectTurn
       .then(async () => {
-        if (spared !== null && isOurs()) {
-          const isLost = !(await spared) || !(await this.#count(claimed, claimed.takeovers));
-          if (isLost) return;
-        }
-        if (isOurs()) await this.load([claimed], budget);
+        const isCounted =
+          spared === null ||
+          ((await spared) && (await this.#count(claimed, claimed.takeovers, isOurs)));
+        if (isCounted && isOurs()) await this.load([claimed], budget);
+        else this.#forget(claimed);
       })
       .finally(() => {
         this.#suspects -= 1;
-        if (runner !== this.#lease.id) this.#sent.delete(claimed.iid);
+        if (!this.#claims.isOurs(runner)) this.#forget(claimed);
         arrival.over();
       });
     this.#suspectTurn = turn;
     return turn;
   }
 
-  /**
-   * Writes how often it was taken over without progress. If that fails, it stays as the claim has counted it. Answers
-   * false if the claim is lost.
-   */
-  async #count(claimed: Claimed, takeovers: number): Promise<boolean> {
+  /** Writes how often it was taken over without progress. Answers false if the claim is lost. */
+  async #count(claimed: Claimed, takeovers: number, isOurs: () => boolean): Promise<boolean> {
     const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
     const partNumber = 1 + this.#partsOf(claimed);
     this.#sent.set(iid, { claimed, parts: partNumber });
@@ -141,13 +143,17 @@ export class Turns {
       spawns: [],
       deliveries: [],
     };
-    try {
-      const [answer] = await this.#store.commit([part]);
-      return answer?.kind !== "lost";
-    } catch (error) {
-      this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
-      return true;
+    while (isOurs()) {
+      try {
+        const [answer] = await this.#store.commit([part]);
+        if (answer?.kind !== "busy") return answer?.kind !== "lost";
+      } catch (error) {
+        this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
+      }
+      // Locks are held in real time, also under a test clock.
+      await new Promise<void>((resolve) => void this.#scheduler.grace(COUNT_AGAIN_MS, resolve));
     }
+    return false;
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
@@ -187,6 +193,10 @@ export class Turns {
     const isSame =
       sent?.claimed.runNumber === runNumber && sent.claimed.claimNumber === claimNumber;
     return isSame ? sent.parts : 0;
+  }
+
+  #forget(claimed: Claimed): void {
+    if (this.#sent.get(claimed.iid)?.claimed === claimed) this.#sent.delete(claimed.iid);
   }
 
   /** The run has its ticket; resolves when the turn is over. */
