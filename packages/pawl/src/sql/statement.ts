@@ -10,8 +10,10 @@ export type RowValues = Readonly<Record<string, Value>>;
 export type Call = {
   readonly statement: Statement;
   readonly executions: readonly (readonly Value[])[];
-  /** For the `?` that ends the text of MySQL's bulk statements: keys, or rows. */
-  readonly list?: readonly (Value | readonly Value[])[];
+  /** For the last `?` of MySQL's bulk statements: keys, or rows, as text. */
+  readonly list?: string;
+  /** Work for the time until a server answers. */
+  readonly meanwhile?: () => void;
 };
 
 /**

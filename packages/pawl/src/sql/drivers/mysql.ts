@@ -1,4 +1,5 @@
 import { ValidationError, WorkflowError } from "../../model/errors.js";
+import { literal } from "../dialects/mysql.js";
 import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
 import { Lanes, type Connection } from "./lanes.js";
@@ -16,7 +17,6 @@ export interface MysqlTransaction {
 }
 
 interface MysqlQueryable {
-  escape(value: unknown): string;
   query(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
   execute(options: MysqlQuery): Promise<[unknown, ...unknown[]]>;
 }
@@ -140,7 +140,6 @@ async function connect(pool: MysqlPromisePool, timeout: number): Promise<MysqlCo
   const connection = (await pool.getConnection()) as MysqlPoolConnection;
   const held: MysqlConnection = {
     connection: {
-      escape: (value) => connection.escape(value),
       query: (options) => connection.query({ timeout, ...options }),
       execute: (options) => connection.execute({ timeout, ...options }),
     },
@@ -182,7 +181,9 @@ async function drive<T>(connection: MysqlQueryable, script: Script<T>): Promise<
 }
 
 async function execute(connection: MysqlQueryable, call: Call): Promise<Row[]> {
-  const [rows] = await send(connection, call);
+  const answer = send(connection, call);
+  call.meanwhile?.();
+  const [rows] = await answer;
   return Array.isArray(rows) ? rows.map(decoded) : [];
 }
 
@@ -192,8 +193,8 @@ function send(
 ): Promise<[unknown, ...unknown[]]> {
   if (list !== undefined) {
     // Not as `values`: a pool can have its own way to put them into a text.
-    const escaped = [...values, list].map((value) => connection.escape(value));
-    const sql = text.split("?").reduce((head, tail, n) => head + escaped[n - 1] + tail);
+    const literals = [...values.map(literal), list];
+    const sql = text.split("?").reduce((head, tail, n) => head + literals[n - 1] + tail);
     return connection.query({ ...wholeText, sql }).catch((error: unknown) => {
       // The driver puts the text into its errors, and errors into logs: not with users' data in it.
       if (error instanceof Error && "sql" in error) error.sql = text;

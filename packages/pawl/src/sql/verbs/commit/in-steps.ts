@@ -5,7 +5,7 @@ import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../event-rows.js";
 import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/posting.js";
 import { answer, type MissingParts } from "./answer.js";
-import { bulkInsert, byKeys } from "./bulk.js";
+import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
 import { columns, rowsOf, stepRows, type CommitRows } from "./rows.js";
@@ -172,9 +172,10 @@ export function inSteps(
     answersLocked: true,
     *script(parts): Script<PartAnswer[]> {
       if (parts.every(isProgress)) {
-        const at = yield* lockPlain(parts);
+        const steps = insertSteps(parts);
+        const at = yield* lockPlain(parts, steps.prepare);
         if (at !== null) {
-          yield* insertSteps(parts, at);
+          yield* steps.write(at);
           return yield* answer(parts, [], at, events, missing);
         }
       }
@@ -186,7 +187,7 @@ export function inSteps(
       if (fresh.length > 0) {
         const at = int(locked[0] as Row, "now");
         const rows = fresh.length === parts.length ? all : rowsOf(fresh, newInboxId);
-        yield* insertSteps(fresh, at);
+        yield* insertSteps(fresh).write(at);
         if (rows.attempts.length > 0) yield insertAttempts.with({ attempts: rows.attempts, at });
         if (rows.consumed.length > 0) yield consumeEvents.with({ consumed: rows.consumed, at });
         const isCause = fresh.some(causesHooks);
@@ -208,7 +209,7 @@ function causesHooks({ spawns, next }: Part): boolean {
  * Locks the tickets of parts that only bring results. Answers the time if all of them carry their part's claim
  * number and have nothing to say, which is how it mostly is; else null, and the long way follows.
  */
-type LockPlain = (parts: readonly Part[]) => Script<number | null>;
+type LockPlain = (parts: readonly Part[], meanwhile: () => void) => Script<number | null>;
 
 function plainLocker(sql: Sql): LockPlain {
   return sql.dialect.name === "mysql" ? lockByKeys(sql) : countInOneStatement(sql);
@@ -240,8 +241,11 @@ function lockByKeys(sql: Sql): LockPlain {
        COUNT(CASE WHEN t.state <> 'leased' OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now
      FROM ${sql.table("ticket")} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?) ${sql.dialect.lockSkipping}`,
   );
-  return function* (parts) {
-    const [row] = (yield* lock(parts.map(({ iid }) => iid))) as [Row];
+  return function* (parts, meanwhile) {
+    const [row] = (yield* lock(
+      parts.map(({ iid }) => iid),
+      meanwhile,
+    )) as [Row];
     const isPlain =
       int(row, "mine") === parts.length &&
       int(row, "odd") === 0 &&
@@ -255,19 +259,19 @@ function sum(parts: readonly Part[], of: (part: Part) => number): number {
   return parts.reduce((total, part) => total + of(part), 0);
 }
 
-function stepInserter(sql: Sql): (parts: readonly Part[], at: number) => Script<void> {
+function stepInserter(sql: Sql): (parts: readonly Part[]) => StepInsert {
   const conflict = sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges);
-  if (sql.dialect.name === "mysql") {
-    const insert = bulkInsert(sql, "commit.steps", "step", stepColumns.split(", "), conflict);
-    return (parts, at) => insert(stepRows(parts, at));
-  }
+  if (sql.dialect.name === "mysql") return bulkSteps(sql, conflict);
   const insert = sql.prepare(
     "commit.steps",
     `${sql.dialect.insertInto("step")} (${stepColumns})
      SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)} ${conflict}`,
   );
-  return function* (parts, at) {
-    const steps = stepRows(parts);
-    if (steps.length > 0) yield insert.with({ steps, at });
-  };
+  return (parts) => ({
+    prepare: () => {},
+    *write(at) {
+      const steps = stepRows(parts);
+      if (steps.length > 0) yield insert.with({ steps, at });
+    },
+  });
 }

@@ -113,9 +113,8 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
   };
 }
 
-/** With `at`, also the times that `stepValues` counts in SQL. */
-export function stepRows(parts: readonly Part[], at: number | null = null): RowValues[] {
-  return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step, at)));
+export function stepRows(parts: readonly Part[]): RowValues[] {
+  return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step)));
 }
 
 function partRow(part: Part): RowValues {
@@ -142,10 +141,8 @@ function wakeOf(next: Next): Wake | null {
 }
 
 // No spread: this runs for every step.
-function stepRow(part: Part, step: StepWrite, at: number | null): RowValues {
-  const { status, wake, tookMs } = step;
-  const wakeIn = wake !== null && "inMs" in wake ? wake.inMs : null;
-  const wakeAt = wake !== null && "at" in wake ? wake.at : null;
+function stepRow(part: Part, step: StepWrite): RowValues {
+  const { wake } = step;
   return {
     iid: part.iid,
     run_no: part.runNumber,
@@ -157,13 +154,11 @@ function stepRow(part: Part, step: StepWrite, at: number | null): RowValues {
     name: step.name,
     count: step.count,
     type: step.type,
-    status,
+    status: step.status,
     attempts: step.attempts,
-    took: tookMs,
-    started_at: at === null ? null : at - tookMs,
-    ended_at: at !== null && (status === "completed" || status === "errored") ? at : null,
-    wake_at: at === null || wakeIn === null ? wakeAt : at + wakeIn,
-    wake_in: wakeIn,
+    took: step.tookMs,
+    wake_at: wake !== null && "at" in wake ? wake.at : null,
+    wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
     wait_key: step.waitKey,
     result: step.result,
     error: step.error,
