@@ -298,7 +298,7 @@ async function postgresWorld(pool, url) {
  * @returns {Promise<Database>}
  */
 export async function mysqlFamily(url) {
-  const pool = mysql.createPool({ uri: url, connectionLimit: 8 });
+  const pool = mysql.createPool({ uri: url, connectionLimit: 32 });
   const [rows] = await pool.query(
     "SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flush, @@innodb_buffer_pool_size DIV 1048576 AS buffers, @@log_bin AS log_bin",
   );
