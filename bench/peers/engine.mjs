@@ -21,6 +21,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {(id: string) => Promise<void>} waiting resolves when the run waits for its event
  * @property {(id: string) => Promise<void>} send the event
  * @property {(count: number) => Promise<void>} [park] loads instances that wait, faster than by starting them
+ * @property {() => number} [claimedAt] when this process last took runs, by the place's clock
  * @property {(how: { connections: number, perCommit: number, ms: number }) => Promise<number>} [insertRows] what is below any engine; answers how many
  * @property {() => Promise<void>} close
  *

@@ -74,7 +74,17 @@ async function open({ body, now }, concurrency, role, store) {
     },
   });
   const limits = { maxStepsPerRun: 10_000 };
-  const pawl = createWorkflows({ workflows: { Bench }, store, limits });
+  let claimedAt = Number.NaN;
+  /** @type {import("pawl").Store<Tx>} */
+  const watched = {
+    ...store,
+    claim: async (request) => {
+      const answer = await store.claim(request);
+      if (answer.kind === "ok" && answer.claimed.length > 0) claimedAt = now();
+      return answer;
+    },
+  };
+  const pawl = createWorkflows({ workflows: { Bench }, store: watched, limits });
   await pawl.migrate();
   const runner = role === "client" ? null : startRunner(pawl, { concurrency: 2 * concurrency });
   /** @type {Map<string, Awaited<ReturnType<typeof pawl.workflows.Bench.create>>>} */
@@ -92,6 +102,7 @@ async function open({ body, now }, concurrency, role, store) {
       const instance = await instanceOf(id);
       while ((await instance.status()).status !== "waiting") await pause(2);
     },
+    claimedAt: () => claimedAt,
     send: async (id) => (await instanceOf(id)).sendEvent({ type: "go" }),
     close: async () => {
       await runner?.stop();

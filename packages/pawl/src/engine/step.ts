@@ -76,7 +76,7 @@ export class Step {
   }
 
   static recorded(record: StepRecord): Step {
-    const step = new Step({ ...record, type: record.type as StepType });
+    const step = new Step(record as StepRecord & { readonly type: StepType });
     step.attempts = record.attempts;
     step.recordedAs = record.status;
     step.recordedAttempts = record.attempts;
