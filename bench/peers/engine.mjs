@@ -42,6 +42,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {string} settings what was set to other than the default, and why
  * @property {"postgres" | "sqlite" | "restate"} store
  * @property {boolean} [needsNode22]
+ * @property {boolean} [needsSchema] its tables come from a file that the user names, as no package has it
  * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
  * @property {number} [maxSteps] of one workflow
  * @property {readonly string[]} [workloads] all that every engine does, if it does not say

@@ -1,7 +1,7 @@
 // @ts-check
-// npm run bench -- --store postgres --peers dbos,openworkflow,restate [--workloads W1,W2] [--rounds 3] [--quick]
+// npm run bench -- --store postgres --peers dbos,openworkflow,restate [--absurd-sql FILE] [--workloads W1,W2] [--rounds 3] [--quick]
 import { fork } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { startServers } from "../../scripts/servers/index.mjs";
 import { chosen } from "../measure.mjs";
 import { contestants, engines, PEERS } from "./engines/index.mjs";
 import { installPeers, node22, versionOf } from "./install.mjs";
-import { makePlace } from "./places.mjs";
+import { makePlace, onServer } from "./places.mjs";
 import { report } from "./report.mjs";
 import { isDoneBy, workloads } from "./workloads.mjs";
 
@@ -27,6 +27,7 @@ export async function benchPeers(args) {
     options: {
       store: { type: "string", default: "postgres" },
       peers: { type: "string", default: "" },
+      "absurd-sql": { type: "string" },
       workloads: { type: "string", default: Object.keys(workloads).join(",") },
       rounds: { type: "string", default: "3" },
       quick: { type: "boolean", default: false },
@@ -41,6 +42,7 @@ export async function benchPeers(args) {
   if (!Number.isInteger(size.rounds) || size.rounds < 1) {
     throw new Error(`--rounds: ${values.rounds} is no whole number from 1`);
   }
+  const schema = peers.includes("absurd") ? absurdSchema(values["absurd-sql"]) : "";
   if (peers.length > 0) installPeers();
   const list = contestants(stores, peers);
   const newerNode = list.some((name) => engines[name]?.needsNode22)
@@ -68,7 +70,7 @@ export async function benchPeers(args) {
         console.error(`${samples.length + 1} of ${total}: round ${round}, ${workload}, ${engine}`);
         const load = loadavg()[0] ?? 0;
         const work = { engine, workload, share: size.share };
-        const outcome = await measure(work, url, newerNode).catch(failed);
+        const outcome = await measure(work, { url, schema }, newerNode).catch(failed);
         if ("failure" in outcome) console.error(`  failed: ${outcome.failure}`);
         samples.push({ round, engine, workload, load, ...outcome });
       }
@@ -82,19 +84,30 @@ export async function benchPeers(args) {
   if (samples.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 }
 
+/** @param {string | undefined} file */
+function absurdSchema(file) {
+  if (file === undefined) {
+    throw new Error(
+      "--peers absurd needs --absurd-sql FILE: sql/absurd.sql of its repository, at the version of absurd-sdk in bench/package.json (it is not in the npm package)",
+    );
+  }
+  return readFileSync(file, "utf8");
+}
+
 /** @param {Error} error */
 const failed = ({ message }) => ({ failure: message.split("\n").slice(0, 3).join(" ") });
 
 /**
  * @param {{ engine: string, workload: string, share: number }} work
- * @param {string} serverUrl
+ * @param {{ url: string, schema: string }} server
  * @param {string} newerNode
  */
-async function measure({ engine, workload, share }, serverUrl, newerNode) {
+async function measure({ engine, workload, share }, server, newerNode) {
   const adapter = engines[engine];
   if (adapter === undefined) throw new Error(`${engine} is unknown`);
-  const place = await makePlace(adapter.store, serverUrl);
+  const place = await makePlace(adapter.store, server.url);
   try {
+    if (adapter.needsSchema) await onServer(place.where.url, server.schema);
     /** @type {import("./worker.mjs").Answer} */
     let all = { figures: {}, usage: undefined };
     const { processes = [], hasRunnersElsewhere } = workloads[workload] ?? {};

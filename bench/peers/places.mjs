@@ -44,11 +44,14 @@ async function database(serverUrl) {
  * @param {string} url
  * @param {string} sql
  */
-async function onServer(url, sql) {
+export async function onServer(url, sql) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query(sql);
-  await client.end();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
 }
 
 /** @returns {Promise<Made>} */

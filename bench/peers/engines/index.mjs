@@ -1,4 +1,5 @@
 // @ts-check
+import { absurd } from "./absurd.mjs";
 import { dbos } from "./dbos.mjs";
 import * as ideal from "./ideal.mjs";
 import * as openworkflow from "./openworkflow.mjs";
@@ -10,6 +11,7 @@ import { restate } from "./restate.mjs";
 export const engines = {
   "pawl-postgres": pawl.onPostgres,
   "pawl-sqlite": pawl.onSqlite,
+  absurd,
   dbos,
   "openworkflow-postgres": openworkflow.onPostgres,
   "openworkflow-sqlite": openworkflow.onSqlite,
@@ -20,7 +22,7 @@ export const engines = {
   "ideal-sqlite": ideal.onSqlite,
 };
 
-export const PEERS = ["dbos", "openworkflow", "restate", "pg-boss", "graphile-worker"];
+export const PEERS = ["absurd", "dbos", "openworkflow", "restate", "pg-boss", "graphile-worker"];
 
 /**
  * Pawl on these stores, the peers that share one of them, and no engine at all. Restate has its own.
