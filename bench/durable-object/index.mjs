@@ -1,13 +1,10 @@
 // @ts-check
 // npm run bench -- durable-object: Pawl in a Durable Object beside Cloudflare's own Workflows engine, in one workerd.
-import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, loadavg, tmpdir, totalmem } from "node:os";
-import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { availableParallelism, loadavg, totalmem } from "node:os";
 import { parseArgs } from "node:util";
-import { build } from "esbuild";
-import { Miniflare } from "miniflare";
+import { askLong } from "../ask.mjs";
 import { figure, median, ratio, short, spread, table } from "../measure.mjs";
+import { openWorkerd } from "../workerd/index.mjs";
 
 const MIN_THROUGHPUT = 20;
 const MAX_LATENCY = 0.25;
@@ -83,40 +80,17 @@ export async function benchDurableObject(args) {
 
 /** One workerd with both engines, each on files of its own. */
 async function open() {
-  const folder = await mkdtemp(path.join(tmpdir(), "pawl-bench-"));
-  const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL("worker/index.mjs", import.meta.url))],
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2022",
-    external: ["cloudflare:*", "node:*"],
-  });
-  const server = new Miniflare({
-    modules: [{ type: "ESModule", path: "worker.mjs", contents: outputFiles[0]?.text ?? "" }],
-    compatibilityDate: "2026-04-20",
+  const { url, end } = await openWorkerd("durable-object.mjs", {
     durableObjects: { OBJECTS: { className: "Host", useSQLite: true } },
-    durableObjectsPersist: path.join(folder, "objects"),
     workflows: { THEIRS: { name: "theirs", className: "Theirs" } },
-    workflowsPersist: path.join(folder, "workflows"),
   });
-  await server.ready;
   return {
     /**
      * @param {string} engine
      * @param {"throughput" | "latencies"} measure
      * @param {{ instances: number, steps: number }} size
-     * @returns {Promise<any>}
      */
-    ask: async (engine, measure, size) => {
-      const body = JSON.stringify({ engine, measure, ...size });
-      const answer = await server.dispatchFetch("http://bench/", { method: "POST", body });
-      if (!answer.ok) throw new Error(await answer.text());
-      return answer.json();
-    },
-    end: async () => {
-      await server.dispose();
-      await rm(folder, { recursive: true });
-    },
+    ask: (engine, measure, size) => askLong(url, { engine, measure, ...size }),
+    end,
   };
 }

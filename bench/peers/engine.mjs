@@ -1,6 +1,9 @@
 // @ts-check
 // What the suite asks of an engine: the same work as a user would see it, whatever happens inside.
 import { setTimeout as pause } from "node:timers/promises";
+import { eachOf } from "./each.mjs";
+
+export { eachOf };
 
 /**
  * The workflows that every engine defines. Each step calls `body`.
@@ -23,6 +26,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {(count: number) => Promise<void>} [park] loads instances that wait, faster than by starting them
  * @property {() => number} [claimedAt] when this process last took runs, by the place's clock
  * @property {(how: { connections: number, perCommit: number, ms: number }) => Promise<number>} [insertRows] what is below any engine; answers how many
+ * @property {() => Promise<number>} [bodies] that ran in another process than this
  * @property {() => Promise<void>} close
  *
  * Where a process works, and what its steps do.
@@ -30,6 +34,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {string} url of a PostgreSQL database of its own
  * @property {string} file for a SQLite database
  * @property {{ ingress: string, admin: string, port: number, pid: number } | undefined} restate
+ * @property {{ url: string, pid: number } | undefined} cloudflare its workerd
  * @property {(n: number) => { ok: boolean, i: number }} body
  * @property {() => number} now the same for all processes of a machine, in ms
  *
@@ -40,7 +45,7 @@ import { setTimeout as pause } from "node:timers/promises";
  * @property {string} title
  * @property {readonly string[]} packages whose versions are recorded; empty if nothing has to be installed
  * @property {string} settings what was set to other than the default, and why
- * @property {"postgres" | "sqlite" | "restate"} store
+ * @property {"postgres" | "sqlite" | "restate" | "cloudflare"} store
  * @property {boolean} [needsNode22]
  * @property {boolean} [needsSchema] its tables come from a file that the user names, as no package has it
  * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
@@ -62,29 +67,15 @@ export async function closedLoop(engine, works, inFlight) {
   });
 }
 
-/**
- * @template T
- * @param {Iterable<T>} list
- * @param {number} inFlight
- * @param {(item: T) => Promise<void>} use
- */
-export async function eachOf(list, inFlight, use) {
-  const rest = list[Symbol.iterator]();
-  const loop = async () => {
-    for (let next = rest.next(); next.done !== true; next = rest.next()) await use(next.value);
-  };
-  await Promise.all(Array.from({ length: inFlight }, loop));
-}
-
 /** Long enough for a wait to be written after the code has come to it. */
 const SETTLE_MS = 50;
 
 /**
  * For engines that do not tell whether a run waits.
- * @param {() => boolean} hasCome
+ * @param {() => boolean | Promise<boolean>} hasCome
  */
 export async function arrival(hasCome) {
-  while (!hasCome()) await pause(2);
+  while (!(await hasCome())) await pause(2);
   await pause(SETTLE_MS);
 }
 

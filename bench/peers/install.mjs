@@ -31,7 +31,11 @@ export async function node22() {
 
 /** @param {string} name */
 export function versionOf(name) {
-  const file = path.join(HOME, "node_modules", name, "package.json");
+  // What the product's own tests use too is installed for all.
+  const file = [HOME, path.dirname(HOME)]
+    .map((home) => path.join(home, "node_modules", name, "package.json"))
+    .find((candidate) => existsSync(candidate));
+  if (file === undefined) throw new Error(`${name} is not installed`);
   const { version } = JSON.parse(readFileSync(file, "utf8"));
   return `${name} ${version}`;
 }

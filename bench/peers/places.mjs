@@ -7,9 +7,13 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { freePort, removeDir, serve, throwawayDir } from "../../scripts/servers/process.mjs";
+import { childNamed } from "./usage.mjs";
 
-/** @typedef {Pick<import("./engine.mjs").Place, "url" | "file" | "restate">} Where */
+/** @typedef {Pick<import("./engine.mjs").Place, "url" | "file" | "restate" | "cloudflare">} Where */
 /** @typedef {{ where: Where, remove: () => Promise<void> }} Made */
+
+/** @type {Where} */
+const NOWHERE = { url: "", file: "", restate: undefined, cloudflare: undefined };
 
 let made = 0;
 
@@ -20,6 +24,7 @@ let made = 0;
  */
 export function makePlace(store, serverUrl) {
   if (store === "restate") return restateServer();
+  if (store === "cloudflare") return workerd();
   return store === "postgres" ? database(serverUrl) : folder();
 }
 
@@ -35,7 +40,7 @@ async function database(serverUrl) {
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return {
-    where: { url: url.href, file: "", restate: undefined },
+    where: { ...NOWHERE, url: url.href },
     remove: () => onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`),
   };
 }
@@ -58,7 +63,7 @@ export async function onServer(url, sql) {
 async function folder() {
   const dir = mkdtempSync(path.join(tmpdir(), "pawl-bench-"));
   return {
-    where: { url: "", file: path.join(dir, "bench.db"), restate: undefined },
+    where: { ...NOWHERE, file: path.join(dir, "bench.db") },
     remove: async () => rmSync(dir, { recursive: true, force: true }),
   };
 }
@@ -98,12 +103,24 @@ disable-web-ui = true
   for (const url of [`${urls.admin}/health`, `${urls.ingress}/restate/health`])
     await untilHealthy(url);
   return {
-    where: { url: "", file: "", restate: { ...urls, port: port ?? 0, pid } },
+    where: { ...NOWHERE, restate: { ...urls, port: port ?? 0, pid } },
     remove: async () => {
       kill("SIGKILL");
       await exited;
       removeDir(dir);
     },
+  };
+}
+
+/** @returns {Promise<Made>} */
+async function workerd() {
+  // Only who asks for it loads miniflare.
+  const { openWorkerd } = await import("../workerd/index.mjs");
+  const workflows = { BENCH: { name: "bench", className: "Bench" } };
+  const { url, end } = await openWorkerd("peer.mjs", { workflows });
+  return {
+    where: { ...NOWHERE, cloudflare: { url, pid: childNamed("workerd") } },
+    remove: end,
   };
 }
 

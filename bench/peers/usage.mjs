@@ -16,14 +16,15 @@ import pg from "pg";
 
 /**
  * @param {import("./engine.mjs").Adapter["store"]} store
- * @param {Pick<import("./engine.mjs").Place, "url" | "restate">} place
+ * @param {Pick<import("./engine.mjs").Place, "url" | "restate" | "cloudflare">} place
  * @returns {Promise<{ start: () => Promise<Meter>, close: () => Promise<void> }>}
  */
-export async function openMeters(store, { url, restate }) {
+export async function openMeters(store, { url, restate, cloudflare }) {
   if (store === "postgres") return postgresMeters(url);
+  const server = restate ?? cloudflare;
   const read = async () => ({
     nodeMs: nodeMs(),
-    ...(restate === undefined ? {} : { serverMs: cpuMs([restate.pid]) }),
+    ...(server === undefined ? {} : { serverMs: cpuMs([server.pid]) }),
   });
   return { start: () => meter(read), close: async () => {} };
 }
@@ -99,10 +100,23 @@ function nodeMs() {
 /** @param {number} backend one of its processes */
 function serverMs(backend) {
   const main = stat(backend)?.parent ?? backend;
-  const children = readdirSync("/proc")
+  return cpuMs([main, ...childrenOf(main)]);
+}
+
+/** @param {number} parent */
+const childrenOf = (parent) =>
+  readdirSync("/proc")
     .map(Number)
-    .filter((pid) => pid > 0 && stat(pid)?.parent === main);
-  return cpuMs([main, ...children]);
+    .filter((pid) => pid > 0 && stat(pid)?.parent === parent);
+
+/**
+ * Of this process: who started it does not tell.
+ * @param {string} name
+ */
+export function childNamed(name) {
+  const child = childrenOf(process.pid).find((pid) => stat(pid)?.name === name);
+  if (child === undefined) throw new Error(`no ${name} runs`);
+  return child;
 }
 
 /**

@@ -17,6 +17,7 @@ import { workloads } from "./workloads.mjs";
  * @property {string} url
  * @property {string} file
  * @property {import("./engine.mjs").Place["restate"]} restate
+ * @property {import("./engine.mjs").Place["cloudflare"]} cloudflare
  *
  * @typedef {object} Answer
  * @property {import("./workloads.mjs").Figures} figures
@@ -34,6 +35,7 @@ const place = {
   url: job.url,
   file: job.file,
   restate: job.restate,
+  cloudflare: job.cloudflare,
   body: (n) => {
     bodies += 1;
     return { ok: true, i: n };
@@ -73,7 +75,8 @@ async function measure({ store, maxSteps = Number.MAX_SAFE_INTEGER }, workload) 
     inFlight,
     maxSteps,
     share: job.share,
-    bodies: async () => bodies + ((await runners?.bodies()) ?? 0),
+    bodies: async () =>
+      bodies + ((await engine.bodies?.()) ?? 0) + ((await runners?.bodies()) ?? 0),
     databaseBytes: () => databaseBytes(place),
     withRunners: async (count, work) => {
       runners = await startRunners(job, count);

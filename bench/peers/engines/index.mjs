@@ -1,5 +1,6 @@
 // @ts-check
 import { absurd } from "./absurd.mjs";
+import { cloudflare } from "./cloudflare.mjs";
 import { dbos } from "./dbos.mjs";
 import * as ideal from "./ideal.mjs";
 import * as openworkflow from "./openworkflow.mjs";
@@ -16,16 +17,25 @@ export const engines = {
   "openworkflow-postgres": openworkflow.onPostgres,
   "openworkflow-sqlite": openworkflow.onSqlite,
   restate,
+  cloudflare,
   "pg-boss": boss,
   "graphile-worker": graphile,
   "ideal-postgres": ideal.onPostgres,
   "ideal-sqlite": ideal.onSqlite,
 };
 
-export const PEERS = ["absurd", "dbos", "openworkflow", "restate", "pg-boss", "graphile-worker"];
+export const PEERS = [
+  "absurd",
+  "dbos",
+  "openworkflow",
+  "restate",
+  "cloudflare",
+  "pg-boss",
+  "graphile-worker",
+];
 
 /**
- * Pawl on these stores, the peers that share one of them, and no engine at all. Restate has its own.
+ * Pawl on these stores, the peers that share one of them, and no engine at all. Restate and Cloudflare have their own.
  * @param {readonly string[]} stores
  * @param {readonly string[]} peers
  */
@@ -35,6 +45,6 @@ export function contestants(stores, peers) {
     const isAsked = ["pawl", "ideal", ...peers].some(
       (project) => name === project || name.startsWith(`${project}-`),
     );
-    return isAsked && (store === "restate" || stores.includes(store ?? ""));
+    return isAsked && ["restate", "cloudflare", ...stores].includes(store ?? "");
   });
 }

@@ -1,5 +1,6 @@
 // @ts-check
 import { createServer } from "node:http2";
+import { ask } from "../../ask.mjs";
 import { arrival, closedLoop, load } from "../engine.mjs";
 
 /**
@@ -88,23 +89,4 @@ async function open({ restate: server, body, now }) {
     },
   };
   return engine;
-}
-
-/**
- * @param {string} url
- * @param {unknown} [body]
- */
-async function ask(url, body) {
-  const post = { method: "POST", headers: { "content-type": "application/json" } };
-  const response = await fetch(
-    url,
-    body === undefined
-      ? {}
-      : body === null
-        ? { method: "POST" }
-        : { ...post, body: JSON.stringify(body) },
-  );
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${url}: ${response.status} ${text}`);
-  return text === "" ? null : JSON.parse(text);
 }

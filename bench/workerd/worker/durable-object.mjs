@@ -3,6 +3,7 @@
 import { WorkflowEntrypoint } from "cloudflare:workers";
 import { workflowsBinding, workflowsDurableObject } from "@pawl/dispatcher-cloudflare-do";
 import { defineRegistry, defineWorkflow } from "pawl";
+import { completed } from "./status.mjs";
 
 /** Runs of either engine whose code has come to its end. */
 const runs = { ended: 0 };
@@ -35,7 +36,7 @@ const registry = defineRegistry({
 
 export const Host = workflowsDurableObject({ workflows: registry });
 
-/** @typedef {{ status(): Promise<{ status: string }>, result?(): Promise<unknown> }} Instance */
+/** @typedef {import("./status.mjs").Instance & { result?(): Promise<unknown> }} Instance */
 /** @typedef {{ create(options: object): Promise<Instance> }} Engine */
 
 /**
@@ -53,7 +54,7 @@ async function throughput(engine, { instances, steps }) {
   );
   // No questions while they run: those would be measured too.
   while (runs.ended < before + instances) await scheduler.wait(1);
-  await Promise.all(made.map(completed));
+  await Promise.all(made.map((instance) => completed(instance, 1)));
   return Date.now() - startedAt;
 }
 
@@ -71,21 +72,11 @@ async function latencies(engine, { instances, steps }) {
     if (instance.result !== undefined) await instance.result();
     else {
       while (runs.ended === before) await scheduler.wait(1);
-      await completed(instance);
+      await completed(instance, 1);
     }
     ms.push(Date.now() - startedAt);
   }
   return ms;
-}
-
-/** @param {Instance} instance */
-async function completed(instance) {
-  for (;;) {
-    const { status } = await instance.status();
-    if (status === "complete") return;
-    if (status === "errored") throw new Error("it failed");
-    await scheduler.wait(1);
-  }
 }
 
 export default {
