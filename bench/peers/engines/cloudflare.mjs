@@ -12,7 +12,7 @@ export const cloudflare = {
     "Results by status() every 5 ms, in W1 and W2 after the code has ended; create() answers before anything is stored. " +
     "W4's step tells its time by a request to the sender, which counts",
   store: "cloudflare",
-  // From 5 to 200 no difference was seen: it is bound by its own CPU time.
+  // From 5 to 200 in W1 no difference beyond noise was seen.
   inFlight: { W1: 50, W2: 20 },
   workloads: ["W1", "W2", "W3", "W4"],
   open,
