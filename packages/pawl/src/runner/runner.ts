@@ -378,6 +378,7 @@ export class Runner implements RunHost, RunnerHints {
   #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
     const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
     this.#places.confirm(owned);
+    this.#turns.confirm(owned);
     for (const run of this.#places.runs) {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;

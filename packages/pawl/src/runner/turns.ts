@@ -32,6 +32,11 @@ export interface TurnEvents {
   displaced(run: Run): void;
 }
 
+type Sent = {
+  readonly claim: Pick<Claimed, "runNumber" | "claimNumber" | "takeovers" | "takenOver">;
+  readonly parts: number;
+};
+
 /** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
 export class Turns {
   readonly #store: Pick<Store, "load" | "commit">;
@@ -46,8 +51,8 @@ export class Turns {
   #suspectTurn: Promise<void> = Promise.resolve();
   /** That have their turn, or wait for it. */
   #suspects = 0;
-  /** Parts that were sent for them under the claims of this runner, by iid: their runs count on from there. */
-  readonly #sent = new Map<string, { readonly claimed: Claimed; readonly parts: number }>();
+  /** What was sent for them under the claims of this runner, by iid: their runs count on from there. */
+  readonly #sent = new Map<string, Sent>();
 
   constructor(
     store: Pick<Store, "load" | "commit">,
@@ -76,11 +81,29 @@ export class Turns {
       if (live !== null) turns.push(this.#goOn(live, each, budget));
       else if (this.#isHopeless(each) || !each.resuming) {
         turns.push(this.#enter(this.#newRun(each, null), budget));
-      } else if (each.takeovers >= SUSPECT_TAKEOVERS) turns.push(this.#loadAlone(each, budget));
-      else toLoad.push(each);
+      } else toLoad.push(each);
     }
-    if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
+    await Promise.all([...turns, this.load(toLoad, budget)]);
+  }
+
+  /** Those that may kill their owners come one by one. */
+  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+    const all = claimed.map((each) => this.#asItWasClaimed(each));
+    const others = all.filter((each) => !this.#isSuspect(each));
+    const turns = all
+      .filter((each) => this.#isSuspect(each))
+      .map((each) => this.#loadAlone(each, budget));
+    if (others.length > 0) turns.push(this.#loadAll(others, budget));
     await Promise.all(turns);
+  }
+
+  /** A heartbeat says what is ours: what was sent for others is of no use any more. */
+  confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
+    for (const [iid, { claim }] of this.#sent) {
+      const isOurs = owned.get(iid)?.claimNumber === claim.claimNumber;
+      // The heartbeat may be older than the claim; then the run is known here.
+      if (!isOurs && !this.#places.isKnown({ iid })) this.#sent.delete(iid);
+    }
   }
 
   /** A live run needs no replay; only events that came meanwhile have to be fetched. */
@@ -96,6 +119,15 @@ export class Turns {
     return takeovers >= this.#maxTakeovers;
   }
 
+  #isSuspect(claimed: Claimed): boolean {
+    return claimed.takeovers >= SUSPECT_TAKEOVERS && !this.#isHopeless(claimed);
+  }
+
+  /** One whose history did not come was counted, or spared, already: its ticket does not tell any more what it was. */
+  #asItWasClaimed(claimed: Claimed): Claimed {
+    return { ...claimed, ...this.#sentFor(claimed)?.claim };
+  }
+
   /**
    * Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. One that waits
    * for that is not counted as taken over until it begins: it may wait through any number of deaths.
@@ -104,20 +136,19 @@ export class Turns {
     const arrival = this.#places.expect([claimed]);
     const runner = this.#lease.id;
     const isOurs = (): boolean => this.#claims.isOurs(runner) && arrival.isExpected(claimed);
+    const { takeovers } = claimed;
     const isFirst = this.#suspects === 0;
-    const spared = isFirst ? null : this.#count(claimed, claimed.takeovers - 1, isOurs);
+    const isUncounted = !isFirst || this.#sentFor(claimed) !== null;
+    const spared = isFirst ? null : this.#count(claimed, takeovers - 1, isOurs);
     this.#suspects += 1;
     const turn = this.#suspectTurn
       .then(async () => {
-        const isCounted =
-          spared === null ||
-          ((await spared) && (await this.#count(claimed, claimed.takeovers, isOurs)));
-        if (isCounted && isOurs()) await this.load([claimed], budget);
-        else this.#forget(claimed);
+        if (spared !== null && !(await spared)) return;
+        if (isUncounted && !(await this.#count(claimed, takeovers, isOurs))) return;
+        if (isOurs()) await this.#loadAll([claimed], budget);
       })
       .finally(() => {
         this.#suspects -= 1;
-        if (!this.#claims.isOurs(runner)) this.#forget(claimed);
         arrival.over();
       });
     this.#suspectTurn = turn;
@@ -126,9 +157,13 @@ export class Turns {
 
   /** Writes how often it was taken over without progress. Answers false if the claim is lost. */
   async #count(claimed: Claimed, takeovers: number, isOurs: () => boolean): Promise<boolean> {
+    // Before anything is noted: another claim of this process may have the run by now.
+    if (!isOurs()) return false;
     const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
-    const partNumber = 1 + this.#partsOf(claimed);
-    this.#sent.set(iid, { claimed, parts: partNumber });
+    const partNumber = 1 + (this.#sentFor(claimed)?.parts ?? 0);
+    const { takenOver } = claimed;
+    const claim = { runNumber, claimNumber, takeovers: claimed.takeovers, takenOver };
+    this.#sent.set(iid, { claim, parts: partNumber });
     const part: Part = {
       iid,
       runNumber,
@@ -157,7 +192,7 @@ export class Turns {
   }
 
   /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
-  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+  async #loadAll(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const arrival = this.#places.expect(claimed);
     const runner = this.#lease.id;
     try {
@@ -182,21 +217,17 @@ export class Turns {
   }
 
   #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
-    if (this.#isHopeless(claimed)) return this.#events.crashedRun(claimed);
-    const parts = this.#partsOf(claimed);
+    const parts = this.#sentFor(claimed)?.parts ?? 0;
     this.#sent.delete(claimed.iid);
-    return this.#events.newRun(claimed, loaded, parts);
+    return this.#isHopeless(claimed)
+      ? this.#events.crashedRun(claimed)
+      : this.#events.newRun(claimed, loaded, parts);
   }
 
-  #partsOf({ iid, runNumber, claimNumber }: Claimed): number {
+  #sentFor({ iid, runNumber, claimNumber }: Claimed): Sent | null {
     const sent = this.#sent.get(iid);
-    const isSame =
-      sent?.claimed.runNumber === runNumber && sent.claimed.claimNumber === claimNumber;
-    return isSame ? sent.parts : 0;
-  }
-
-  #forget(claimed: Claimed): void {
-    if (this.#sent.get(claimed.iid)?.claimed === claimed) this.#sent.delete(claimed.iid);
+    const isSame = sent?.claim.runNumber === runNumber && sent.claim.claimNumber === claimNumber;
+    return isSame ? sent : null;
   }
 
   /** The run has its ticket; resolves when the turn is over. */

@@ -2,7 +2,7 @@ import { RunnerDiedError } from "pawl";
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { HeldBody, macrotasks, stage, type Instance, type Stage } from "./stage.js";
-import { holding, switchable } from "./store-wrappers.js";
+import { holding, losing, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
 
@@ -309,6 +309,32 @@ export function recovery(on: StoreFixture): void {
         expect(killed.size).toBe(8);
       },
     );
+
+    test("runs that may be what kills their processes run one at a time, also if the answer to their claim was lost", async () => {
+      const claim = losing("claim");
+      const held = [new HeldBody(), new HeldBody()];
+      let running = 0;
+      let most = 0;
+      const s = await stage(
+        on,
+        (_event, step) =>
+          step.do("a", ({ attempt, ...context }) => {
+            const dead = held[attempt - 1];
+            if (dead !== undefined) return dead.body(context);
+            most = Math.max(most, ++running);
+            return macrotasks(20).then(() => void (running -= 1));
+          }),
+        { around: claim.around },
+      );
+      const all = await Promise.all([s.create(), s.create(), s.create()]);
+      for (const body of held) await crashDuring(s, body);
+      claim.arm();
+      await expect(s.h.tick()).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await s.clock.advance(LEASE_MS / 3);
+      for (const i of all) expect(await s.toEnd(i)).toMatchObject({ status: "complete" });
+      expect(most).toBe(1);
+      expect(held.map(({ entries }) => entries)).toEqual([3, 3]);
+    });
 
     test("a crash costs an attempt, also if the run is paused in the place of its dead owner", async () => {
       const dead = new HeldBody();

@@ -217,9 +217,11 @@ function decoded(row: Record<string, unknown>): Row {
 }
 
 declare class TextDecoder {
+  constructor(label: string, options: { ignoreBOM: boolean });
   decode(bytes: Uint8Array): string;
 }
-const utf8 = new TextDecoder();
+/** A name may begin with U+FEFF, which is no mark here but the name's own. */
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Error 1205 undoes one statement only, so any error rolls back the whole. */
 async function inTransaction<T>(

@@ -54,7 +54,8 @@ export function loadVerb(sql: Sql): Load {
   );
   const measure = sql.prepare(
     "load.measure",
-    `SELECT s.iid, COUNT(*) AS steps, SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0)) AS bytes
+    `SELECT s.iid, COUNT(*) AS steps,
+       SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0) + COALESCE(${sql.dialect.byteLength("s.error")}, 0)) AS bytes
      FROM ${sql.rows("runs", "r", run)} ${drivenJoin} ${sql.table("step")} AS s ON s.iid = r.iid AND s.run_no = r.run_no
      GROUP BY s.iid`,
   );

@@ -29,7 +29,7 @@ export function utf8Bytes(text: string): number {
   return bytes;
 }
 
-/** Keys that compare equal under some collation, and must not. */
+/** Keys that compare equal under some collation, or come back changed, and must not. */
 export const lookalikes: readonly string[] = [
   "order",
   "Order",
@@ -41,4 +41,5 @@ export const lookalikes: readonly string[] = [
   "ordеr", // a Cyrillic е
   "ord_r",
   "ord%",
+  "\ufefforder",
 ];
