@@ -96,7 +96,11 @@ async function open({ body, now }, concurrency, role, store) {
     start: async ({ id, kind, steps }) => {
       started.set(id, await pawl.workflows.Bench.create({ id, params: { kind, steps } }));
     },
-    result: async (id) => (await instanceOf(id)).result(),
+    result: async (id) => {
+      const instance = await instanceOf(id);
+      started.delete(id);
+      return instance.result();
+    },
     runAll: (works, inFlight) => closedLoop(engine, works, inFlight),
     waiting: async (id) => {
       const instance = await instanceOf(id);
