@@ -5,7 +5,13 @@ import { dateOrNull } from "../instances/list.js";
 import { attemptNumber, errorOf, waitOf } from "../instances/history.js";
 import { statusOf } from "../instances/status.js";
 import { decodeCursor, encodeCursor } from "../store/cursor.js";
-import type { AttemptRecord, RunRecord, StepRecord, Target } from "../store/records.js";
+import {
+  isSettled,
+  type AttemptRecord,
+  type RunRecord,
+  type StepRecord,
+  type Target,
+} from "../store/records.js";
 import type { streamedStatus, streamedStep } from "./contract.js";
 import type { TypeOf } from "./schema.js";
 import { iso, wireStatus, wireWait } from "./wire.js";
@@ -132,8 +138,4 @@ export class Tracker {
       ...(step.status === "waiting" ? { wait: wireWait(waitOf(step)) } : {}),
     };
   }
-}
-
-function isSettled(status: string | undefined): boolean {
-  return status === "completed" || status === "errored";
 }

@@ -83,7 +83,8 @@ export class Turns {
         turns.push(this.#enter(this.#newRun(each, null), budget));
       } else toLoad.push(each);
     }
-    await Promise.all([...turns, this.load(toLoad, budget)]);
+    if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
+    await Promise.all(turns);
   }
 
   /** Those that may kill their owners come one by one. */

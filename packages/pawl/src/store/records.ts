@@ -37,6 +37,11 @@ export type RunRecord = {
 
 export type StepStatus = "running" | "waiting" | "completed" | "errored";
 
+/** A step with its result, or its final error. */
+export function isSettled(status: string | undefined): boolean {
+  return status === "completed" || status === "errored";
+}
+
 export type StepRecord = {
   /** The order in which the run's code first called its steps, from 1. Part of the key. */
   readonly ord: number;

@@ -1,3 +1,4 @@
+import { isSettled } from "../../../store/records.js";
 import type { Part, StepWrite, Wake } from "../../../store/store.js";
 import { literal } from "../../dialects/mysql.js";
 import type { Sql } from "../../sql.js";
@@ -55,7 +56,7 @@ export function bulkSteps(sql: Sql, onConflict: string): (parts: readonly Part[]
             list = "";
           }
           list += `${list === "" ? "" : ","}(${head},${at - step.tookMs}`;
-          if (hasEnds) list += isSettled(step) ? `,${at}` : ",NULL";
+          if (hasEnds) list += isSettled(step.status) ? `,${at}` : ",NULL";
           if (hasWakes) list += `,${literal(wakeAt(step.wake, at))}`;
           list += ")";
         }
@@ -78,7 +79,7 @@ const nullable = { seq: "seq", wait_key: "waitKey", result: "result", error: "er
 function draftOf(parts: readonly Part[]): Draft {
   const has = (test: (step: StepWrite) => boolean): boolean =>
     parts.some(({ steps }) => steps.some(test));
-  const hasEnds = has(isSettled);
+  const hasEnds = has(({ status }) => isSettled(status));
   const hasWakes = has(({ wake }) => wake !== null);
   const filled = Object.entries(nullable).filter(([, key]) => has((step) => step[key] !== null));
   const rows = parts.flatMap((part) => {
@@ -97,10 +98,6 @@ function draftOf(parts: readonly Part[]): Draft {
     ...(hasWakes ? ["wake_at"] : []),
   ].join(", ");
   return { columns, rows, hasEnds, hasWakes };
-}
-
-function isSettled({ status }: StepWrite): boolean {
-  return status === "completed" || status === "errored";
 }
 
 function wakeAt(wake: Wake | null, now: number): number | null {
