@@ -4,8 +4,8 @@ import type { Verb } from "./sql.js";
 import { everything, type Claim, type LowWater } from "./verbs/claim.js";
 import type { NextDue } from "./verbs/next-due.js";
 
-/** Looks at everything take a tenth of the time at most, but one is made every minute whatever it costs. */
-const REST = 10;
+/** Looks at everything take a thirtieth of the time at most, but one is made every minute whatever it costs. */
+const REST = 30;
 const MAX_REST_MS = 60_000;
 
 type Run = <Args extends readonly unknown[], T>(verb: Verb<Args, T>, ...args: Args) => Promise<T>;

@@ -47,11 +47,16 @@ export function assignments(set: Record<string, string>): string {
     .join(", ");
 }
 
+/**
+ * Tickets are updated by place: a lookup by key walks over all their versions that an old snapshot keeps. The
+ * place is that of the version locked; if it is newer than this statement's snapshot the update passes it over, like one
+ * that somebody else has locked.
+ */
 function inOneStatement(sql: Sql): Claim {
   const ticket = sql.table("ticket");
   const due = (klass: number, limit: string): string =>
     `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
-       SELECT t.tid, t.due_at FROM ${ticket} AS t
+       SELECT t.tid, t.ctid, t.due_at FROM ${ticket} AS t
        WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
          AND t.due_at >= ${klass === NEW ? ":low_fresh" : ":low_resuming"}::bigint AND t.due_at <= clock.now
        ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
@@ -63,7 +68,7 @@ function inOneStatement(sql: Sql): Claim {
        SELECT l.* FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
      orphan AS MATERIALIZED (
        SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
-         SELECT t.tid, t.pause_requested FROM ${ticket} AS t
+         SELECT t.tid, t.ctid, t.pause_requested FROM ${ticket} AS t
          WHERE t.owner = r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
          LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
        WHERE r.dead = 1),
@@ -73,20 +78,20 @@ function inOneStatement(sql: Sql): Claim {
        `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan WHERE pause_requested = 0), :reserved))`,
      )}),
      old AS (
-       (SELECT tid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
-       UNION ALL (SELECT tid, ${RESUMING}, due_at FROM resuming)),
+       (SELECT tid, ctid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
+       UNION ALL (SELECT tid, ctid, ${RESUMING}, due_at FROM resuming)),
      picked AS MATERIALIZED (
        (SELECT * FROM old ORDER BY precedence, due_at, tid
         LIMIT (SELECT :limit - least(:reserved, (SELECT count(*) FROM fresh))))
        UNION ALL
-       (SELECT tid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
+       (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
         LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
      claimed AS (
        UPDATE ${ticket} AS t SET ${assignments({
          ...leased("clock.now"),
          takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
        })}
-       FROM picked, clock WHERE t.tid = picked.tid
+       FROM picked, clock WHERE t.ctid = picked.ctid
        RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at),
      stopped AS (
        UPDATE ${ticket} AS t SET ${assignments(paused)}
