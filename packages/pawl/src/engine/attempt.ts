@@ -10,6 +10,8 @@ export type AttemptOutcome = { readonly value: unknown } | { readonly error: unk
 
 /** One call of a step's body. It ends once: by the body, by its timeout, or because nobody wants it any more. */
 export class Attempt {
+  /** The bodies of its run. */
+  readonly of: object;
   readonly step: Step;
   readonly body: Body;
   readonly number: number;
@@ -24,11 +26,13 @@ export class Attempt {
   #ended: ((attempt: Attempt, outcome: AttemptOutcome) => void) | null;
 
   constructor(
+    of: object,
     step: Step,
     body: Body,
     runtime: Runtime,
     ended: (attempt: Attempt, outcome: AttemptOutcome) => void,
   ) {
+    this.of = of;
     this.step = step;
     this.body = body;
     this.number = step.attempts + 1;
@@ -51,7 +55,16 @@ export class Attempt {
     const { scheduler, context } = this.#runtime;
     const given = new Given(this, instanceId);
     const call = (): unknown => this.body.callback(given);
-    awaitable(() => (context === null ? call() : context.run(this, call))).then(
+    let result: unknown;
+    let isOver: boolean;
+    try {
+      result = context === null ? call() : context.run(this, call);
+      isOver = !isThenable(result);
+    } catch (error) {
+      return this.#end({ error });
+    }
+    if (isOver) return this.#end({ value: result });
+    Promise.resolve(result).then(
       (value) => this.#end({ value }),
       (error: unknown) => this.#end({ error }),
     );
@@ -105,13 +118,9 @@ export class Attempt {
   }
 }
 
-/** Without the promises that an async function would wrap around another one's. */
-function awaitable(call: () => unknown): Promise<unknown> {
-  try {
-    return Promise.resolve(call());
-  } catch (error) {
-    return Promise.reject(error);
-  }
+function isThenable(value: unknown): boolean {
+  const isObject = typeof value === "object" && value !== null;
+  return (isObject || typeof value === "function") && "then" in value;
 }
 
 /** What a body is given. A class, because an object with a getter of its own takes longer to make than a step's row. */

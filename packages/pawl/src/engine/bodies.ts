@@ -28,8 +28,6 @@ export class Bodies {
   readonly #events: BodyEvents;
   /** In the order of their starts. */
   readonly #attempts = new Map<Step, Attempt>();
-  /** Also those that are over. */
-  readonly #begun = new WeakSet<Attempt>();
 
   constructor(
     { workflow, id, runNumber }: RunName,
@@ -70,17 +68,16 @@ export class Bodies {
     const { context } = this.#context.runtime;
     if (context === null) return this.current();
     const caller = context.get();
-    return caller instanceof Attempt && this.#begun.has(caller) ? caller : null;
+    return caller instanceof Attempt && caller.of === this ? caller : null;
   }
 
   start(step: Step, body: Body): void {
     const { overrides, runtime } = this.#context;
     const callback = overrides?.body(step.name) ?? null;
     const called = callback === null ? body : { ...body, callback };
-    const attempt = new Attempt(step, called, runtime, this.#ended);
+    const attempt = new Attempt(this, step, called, runtime, this.#ended);
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
-    this.#begun.add(attempt);
     if (step.recordedAs === null) step.beganAtMs ??= attempt.startedAtMs;
     attempt.begin(this.#run.id);
   }

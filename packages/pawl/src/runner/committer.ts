@@ -6,8 +6,8 @@ import type { Part, PartAnswer, Store } from "../store/store.js";
 export type BatchLimits = {
   readonly parts: number;
   readonly bytes: number;
-  /** Batches on their way at the same time, each of other runs. */
-  readonly inFlight: number;
+  /** Two batches take turns, each of other runs, if both have so many parts; smaller ones cost the database more than that wins. */
+  readonly half: number;
 };
 
 export interface CommitEvents {
@@ -21,17 +21,18 @@ export interface CommitEvents {
 const BUSY_MS = 5;
 const MAX_BUSY_MS = 200;
 const RESEND_MS = 250;
-/** Smaller batches cost the database more than the turns win. */
-const LEAST_HALF = 50;
 
 /**
- * Group commit: while a batch is on its way, the parts of all other runs collect and go out as the next one. A
- * part whose fate is unknown is sent again unchanged, and applies once.
+ * Group commit: while a batch is on its way, the parts of all other runs collect and go out as the next one. Where the
+ * database is another process, a large batch goes out as two halves, so that the runs of one go on while the other is
+ * written: else they would wait for the database, and it for them. A part whose fate is unknown is sent again unchanged,
+ * and applies once.
  */
 export class Committer {
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #limits: BatchLimits;
+  readonly #half: number;
   readonly #events: CommitEvents;
   readonly #logger: Logger;
   readonly #waiting = new Set<Run>();
@@ -50,6 +51,7 @@ export class Committer {
     this.#store = store;
     this.#runtime = runtime;
     this.#limits = limits;
+    this.#half = store.isRemote === true ? limits.half : Infinity;
     this.#logger = logger;
     this.#events = events;
   }
@@ -67,7 +69,7 @@ export class Committer {
 
   /** In a macrotask, so that all runs that move together travel together. */
   #scheduleSend(): void {
-    if (this.#sendIsDue || this.#inFlight >= this.#limits.inFlight || this.#isClosed) return;
+    if (this.#sendIsDue || !this.#maySend || this.#isClosed) return;
     this.#sendIsDue = true;
     this.#runtime.scheduler.macrotask(() => {
       this.#sendIsDue = false;
@@ -78,15 +80,18 @@ export class Committer {
 
   /** `answered`: runs that will soon have something to send again. */
   #sendNext(answered: number): void {
-    if (this.#inFlight >= this.#limits.inFlight) return;
+    if (!this.#maySend) return;
     const batch = this.#collect(this.#batchSize(answered));
     if (batch.length > 0) void this.#send(batch);
   }
 
-  /** Half of the runs, where the other half can go on meanwhile: or they would wait for the database, and it for them. */
+  get #maySend(): boolean {
+    return this.#inFlight === 0 || (this.#inFlight === 1 && this.#waiting.size >= this.#half);
+  }
+
   #batchSize(answered: number): number {
     const moving = this.#waiting.size + answered;
-    const isHalved = this.#store.isRemote === true && moving >= 2 * LEAST_HALF;
+    const isHalved = this.#inFlight === 0 && moving >= 2 * this.#half;
     return Math.min(this.#limits.parts, isHalved ? Math.ceil(moving / 2) : moving);
   }
 

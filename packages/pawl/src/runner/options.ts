@@ -16,7 +16,7 @@ export const defaultRunnerOptions: RunnerOptions = {
   leaseMs: 30_000,
   maxTakeovers: 5,
   live: { runs: 1_000, bytes: 64 * 1024 * 1024 },
-  batch: { parts: 500, bytes: 4 * 1024 * 1024, inFlight: 1 },
+  batch: { parts: 500, bytes: 4 * 1024 * 1024, half: 50 },
 };
 
 export type ServeOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {

@@ -91,6 +91,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
     });
   return new Proxy(store, {
     get(target, name) {
+      if (name === "isRemote") return true;
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== "function") return member;
       return (...args: unknown[]) => send(name as Verb, member, args);

@@ -292,7 +292,11 @@ class Simulation implements FaultPlan {
           ...defaultRunnerOptions,
           leaseMs: LEASE_MS,
           live: { runs: this.#scenario.liveRuns, bytes: 1e9 },
-          batch: { parts: this.#scenario.batchParts, bytes: 1e6, inFlight: 1 + world.dice.upTo(1) },
+          batch: {
+            parts: this.#scenario.batchParts,
+            bytes: 1e6,
+            half: world.dice.upTo(1) === 0 ? Infinity : 1,
+          },
         },
       },
     );
