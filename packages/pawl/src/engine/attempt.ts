@@ -22,7 +22,7 @@ export class Attempt {
   /** Made when the body asks for its signal: few do, and it takes longer than all the rest. */
   #aborter: Aborter | null = null;
   #abortReason: Error | null = null;
-  #cancelTimeout: Cancel = () => {};
+  #cancelTimeout: Cancel | null = null;
   #ended: ((attempt: Attempt, outcome: AttemptOutcome) => void) | null;
 
   constructor(
@@ -85,7 +85,7 @@ export class Attempt {
   /** Its result is not wanted any more: whatever it still does is its own affair. */
   abandon(reason: string): void {
     this.#ended = null;
-    this.#cancelTimeout();
+    this.#cancelTimeout?.();
     this.#abort(new Error(reason));
   }
 
@@ -113,7 +113,7 @@ export class Attempt {
   #end(outcome: AttemptOutcome): void {
     const ended = this.#ended;
     this.#ended = null;
-    this.#cancelTimeout();
+    this.#cancelTimeout?.();
     ended?.(this, outcome);
   }
 }

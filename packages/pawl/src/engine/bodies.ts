@@ -1,4 +1,5 @@
 import { stackOf } from "../model/codec/error-shape.js";
+import type { EncodeContext } from "../model/codec/writer.js";
 import { describeError, encodeError } from "../model/error-codec.js";
 import { quote } from "../model/quote.js";
 import { Attempt, type AttemptOutcome } from "./attempt.js";
@@ -117,13 +118,7 @@ export class Bodies {
     if ("error" in outcome) return outcome;
     const { codec, limits } = this.#context;
     try {
-      const text = codec.encode(outcome.value, {
-        // Only errors need it, and it takes longer than small results.
-        get what() {
-          return `result of step ${quote(step.name)}`;
-        },
-        maxBytes: limits.stepResultMaxBytes,
-      });
+      const text = codec.encode(outcome.value, new ResultOf(step, limits.stepResultMaxBytes));
       return { settlement: { ok: true, text } };
     } catch (error) {
       return { error };
@@ -171,5 +166,20 @@ export class Bodies {
       error: `${name}: ${message}`,
       stack: stackOf(error),
     });
+  }
+}
+
+/** Only errors need the words, and they take longer than small results. */
+class ResultOf implements EncodeContext {
+  readonly maxBytes: number;
+  readonly #step: Step;
+
+  constructor(step: Step, maxBytes: number) {
+    this.#step = step;
+    this.maxBytes = maxBytes;
+  }
+
+  get what(): string {
+    return `result of step ${quote(this.#step.name)}`;
   }
 }

@@ -102,9 +102,9 @@ export class Journal {
   }
 
   /** A step has its result, or its final error. */
-  settle(step: Step, outcome: { readonly ok: boolean; readonly text: string }): void {
+  settle(step: Step, { ok, text }: { readonly ok: boolean; readonly text: string }): void {
     this.lastSeq += 1;
-    step.settled = { seq: this.lastSeq, ...outcome };
+    step.settled = { seq: this.lastSeq, ok, text };
     this.#queue.push(step);
   }
 

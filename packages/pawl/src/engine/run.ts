@@ -13,6 +13,7 @@ import { failure, type Outcome } from "./outcome.js";
 import { Patience } from "./patience.js";
 import { decoded } from "./settlements.js";
 import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
+import type { StepPolicy } from "./step-config.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
 
@@ -277,11 +278,11 @@ export class Run {
     return promise;
   }
 
-  do(name: string, body: Omit<Body, "isNested">): Promise<unknown> {
+  do(name: string, callback: Body["callback"], policy: StepPolicy): Promise<unknown> {
     const isNested = this.#bodies.current() !== null;
     return this.call("do", name, (step) => {
-      step.body = { callback: body.callback, policy: body.policy, isNested };
-      step.needsStartRow ||= body.policy.maxAttempts === 1;
+      step.body = { callback, policy, isNested };
+      step.needsStartRow ||= policy.maxAttempts === 1;
     });
   }
 
@@ -430,11 +431,11 @@ export class Run {
         : { kind: "fail", error: this.#outcome.error };
     }
     const isQuiet = !this.#passIsDue && !this.#journal.replaying && !this.#hasReturned;
-    if (!isQuiet || this.#bodies.count > 0) return { kind: "continue" };
+    if (!isQuiet || this.#bodies.count > 0) return goesOn;
     if (this.#frontier.ready.size > 0) {
-      return this.#isStopping ? { kind: "release", inMs: 0, historyBytes } : { kind: "continue" };
+      return this.#isStopping ? { kind: "release", inMs: 0, historyBytes } : goesOn;
     }
-    if (this.#waits.count === 0) return { kind: "continue" };
+    if (this.#waits.count === 0) return goesOn;
     const { mask: waitMask, wake } = this.#waits;
     return { kind: "park", waitMask, wake, historyBytes };
   }
@@ -487,6 +488,8 @@ export class Run {
     if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
   }
 }
+
+const goesOn: Next = { kind: "continue" };
 
 /** Nobody waits for code that nobody wants any more. */
 function never(): Promise<never> {

@@ -65,7 +65,7 @@ export class Step {
   needsStartRow = false;
   hasStartRow = false;
 
-  #waiting: Waiting[] = [];
+  #waiting: Waiting[] | null = null;
 
   constructor(identity: Identity) {
     this.ord = identity.ord;
@@ -112,7 +112,9 @@ export class Step {
   /** The promise that the code gets. */
   promise(): Promise<unknown> {
     const waiting = new Waiting();
-    this.#waiting.push(waiting);
+    // Mostly one: an array that grows has room for seventeen.
+    if (this.#waiting === null) this.#waiting = [waiting];
+    else this.#waiting.push(waiting);
     return waiting.promise;
   }
 
@@ -120,8 +122,8 @@ export class Step {
     this.isDelivered = true;
     this.body = null;
     const waiting = this.#waiting;
-    this.#waiting = [];
-    if (this.settled === null) return;
+    this.#waiting = null;
+    if (this.settled === null || waiting === null) return;
     for (const caller of waiting) caller.settle(decode(this.settled));
   }
 }

@@ -28,7 +28,7 @@ export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext
         }
         const config = hasConfig ? (second as WorkflowStepConfig | undefined) : undefined;
         const policy = policyOf(name, config);
-        return run.do(name, { callback: callback as Callback, policy });
+        return run.do(name, callback as Callback, policy);
       }),
 
     sleep: (name: string, duration: string | number) =>

@@ -5,6 +5,8 @@ import type { Step } from "./step.js";
 /** About what a row takes besides its texts. */
 const ROW_BYTES = 100;
 
+const none: readonly never[] = [];
+
 /** "resting": called, not begun, and given back so. Anything else that is not settled runs. */
 export type Doing = "waiting" | "starting" | "resting" | "running";
 
@@ -114,7 +116,7 @@ export class Writes {
   // Property by property: with rest and spread this was the dearest function of a step.
   freeze({ iid, runNumber, claimNumber, seenEvents, next, seq, nowMs, doing }: Header): Part {
     const steps = [...this.#dirty];
-    const settles = steps.some(({ settled }) => settled !== null);
+    const settles = this.#mustForgive && steps.some(({ settled }) => settled !== null);
     this.#partNumber += 1;
     const part: Part = {
       iid,
@@ -128,16 +130,18 @@ export class Writes {
       ),
       attempts: this.#attempts,
       consumed: this.#consumed,
-      spawns: [],
-      deliveries: [],
-      ...(this.#mustForgive && settles ? { takeovers: 0 } : {}),
+      spawns: none,
+      deliveries: none,
+      takeovers: settles ? 0 : undefined,
     };
-    this.#frozen = { part, steps, starting: [...this.#starting], seq };
+    const starting = this.#starting.size === 0 ? none : [...this.#starting];
+    this.#frozen = { part, steps, starting, seq };
     this.#mustForgive &&= !settles;
     this.#dirty.clear();
-    this.#starting.clear();
-    this.#attempts = [];
-    this.#consumed = [];
+    // Each of these would make something new.
+    if (starting.length > 0) this.#starting.clear();
+    if (part.attempts.length > 0) this.#attempts = [];
+    if (part.consumed.length > 0) this.#consumed = [];
     return part;
   }
 
@@ -154,6 +158,7 @@ export class Writes {
       if (status === "waiting" && wake !== null) step.wakeAt ??= wakeTime(wake, now);
     }
     for (const step of frozen.starting) step.hasStartRow = true;
+    if (this.#barriers.length === 0) return;
     for (const { seq, resolve } of this.#barriers) if (this.isDurable(seq)) resolve();
     this.#barriers = this.#barriers.filter(({ seq }) => !this.isDurable(seq));
   }

@@ -136,8 +136,12 @@ function arrayOf(rows: readonly RowValues[], column: string): string {
   return empty ? "{}" : `{${cells.join(",")}}`;
 }
 
+/** With one expression for both, results of steps take twice as long. */
 function quoted(text: string): string {
-  return /["\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
+  let escaped = text;
+  if (escaped.includes("\\")) escaped = escaped.replaceAll("\\", "\\\\");
+  if (escaped.includes('"')) escaped = escaped.replaceAll('"', '\\"');
+  return `"${escaped}"`;
 }
 
 /**

@@ -363,7 +363,7 @@ export type Part = {
   readonly spawns: readonly NewInstance[];
   readonly deliveries: readonly Delivery[];
   /** Set only by the commit that follows a takeover. */
-  readonly takeovers?: number;
+  readonly takeovers?: number | undefined;
   readonly next: Next;
 };
 

@@ -163,15 +163,14 @@ export function messageOf(error: unknown): string {
 export function looseBranches(node: Node): string[] {
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
   const within = items.flatMap(looseBranches);
-  return node.kind === "branch" && node.items.some(hasForeignAwait)
-    ? [node.name, ...within]
-    : within;
+  return node.kind === "branch" && node.items.some(awaitsElse) ? [node.name, ...within] : within;
 }
 
-function hasForeignAwait(node: Node): boolean {
+/** Whether it awaits something that is no step. */
+export function awaitsElse(node: Node): boolean {
   if (["aside", "hurry", "stray", "spawn"].includes(node.kind)) return true;
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
-  return items.some(hasForeignAwait);
+  return items.some(awaitsElse);
 }
 
 /** An output as `outcomesOf` writes it: without the tokens of bodies. */

@@ -22,6 +22,7 @@ import { Ledger } from "./ledger.js";
 import { OutboxChecker, type Posted, type Told } from "./outbox-checker.js";
 import {
   execute,
+  awaitsElse,
   looseBranches,
   messageOf,
   normal,
@@ -700,6 +701,7 @@ class Simulation implements FaultPlan {
       const id = `p${n}`;
       ids.push(id);
       this.#checker.loose(id, looseBranches(program));
+      if (awaitsElse(program)) this.#checker.awaitsElse(id);
       await untilAnswered(world, async () => {
         await workflows.PROGRAM.create({ id, params: { n } }).catch(ifDuplicate);
         this.#created.add(id);
