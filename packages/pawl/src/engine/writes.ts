@@ -128,8 +128,8 @@ export class Writes {
       steps: steps.map((step) =>
         stepWrite(step, this.#starting.has(step) ? "starting" : doing(step), nowMs),
       ),
-      attempts: this.#attempts,
-      consumed: this.#consumed,
+      attempts: this.#attempts.length === 0 ? none : this.#attempts,
+      consumed: this.#consumed.length === 0 ? none : this.#consumed,
       spawns: none,
       deliveries: none,
       takeovers: settles ? 0 : undefined,
@@ -138,7 +138,7 @@ export class Writes {
     this.#frozen = { part, steps, starting, seq };
     this.#mustForgive &&= !settles;
     this.#dirty.clear();
-    // Each of these would make something new.
+    // Mostly there are none of these, and nothing new needs to be made.
     if (starting.length > 0) this.#starting.clear();
     if (part.attempts.length > 0) this.#attempts = [];
     if (part.consumed.length > 0) this.#consumed = [];
