@@ -88,7 +88,8 @@ export class Dispatcher {
       if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
       if (count < room) break;
     }
-    if (this.#isStopped) return 0;
+    // Something was announced meanwhile: no need to ask.
+    if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();
     this.#fruitless = found === 0 && dueInMs === 0 ? this.#fruitless + 1 : 0;
     const leastMs = this.#fruitless === 0 ? 0 : FRUITLESS_MS * 2 ** (this.#fruitless - 1);

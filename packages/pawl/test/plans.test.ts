@@ -111,6 +111,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
   /** What the engine does all the time, on a run that is not there: only the looking costs. */
   const hot: Record<string, () => Promise<unknown>> = {
     get: () => store.get({ workflow: "a", id: "none" }),
+    getMany: () => Promise.all(["none", "no"].map((id) => store.get({ workflow: "a", id }))),
     sendEvent: () =>
       store.sendEvent({ workflow: "a", id: "none" }, { eventId: "e", type: "t", payload: null }),
     poll: () => store.poll([{ iid: "none", runNumber: 1, claimNumber: 1, seenEvents: 0 }]),

@@ -202,8 +202,7 @@ export class Runner implements RunHost, RunnerHints {
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
       const turns = this.#turns.begin(claimed, budget);
-      const report = this.#unknownWork.report();
-      return { count: claimed.length, done: turns.then(() => report) };
+      return { count: claimed.length, done: turns.then(() => this.#unknownWork.report()) };
     });
   }
 

@@ -3,11 +3,13 @@ import { idMaker } from "../model/ids.js";
 import type { Clock, Runtime } from "../model/seams.js";
 import type { HintChannel } from "../store/hints.js";
 import { NotMigratedError } from "../store/errors.js";
+import type { InstanceRecord, Target } from "../store/records.js";
 import type { MigrationPlan, Part, PartAnswer, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import { createsTogether } from "./creates.js";
 import type { Dialect } from "./dialect.js";
 import type { Driver, Lane } from "./driver.js";
+import { getsTogether } from "./gets.js";
 import { migrateScript, migrationPlan, recorded } from "./migrate.js";
 import { Raced, Sql, type Verb } from "./sql.js";
 import { sqlVerbs } from "./verbs/index.js";
@@ -148,6 +150,17 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     },
   });
 
+  const getAlone = (target: Target): Promise<InstanceRecord | null> =>
+    run("request", verbs.get, target);
+  // SQLite has no round trips to save, and a join with a row set reads the whole of a small table on MySQL.
+  const get =
+    dialect.name === "postgres"
+      ? getsTogether(runtime, {
+          together: (targets) => run("request", verbs.getMany, targets),
+          alone: getAlone,
+        })
+      : getAlone;
+
   /** MySQL has no transactions over tables. */
   const migratesInTransaction = dialect.name !== "mysql";
 
@@ -230,7 +243,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     retryHook: (id) => run("request", verbs.retryHook, id),
     unknownHooks: (known, ms) => run("request", verbs.unknownHooks, known, ms),
 
-    get: (target) => run("request", verbs.get, target),
+    get,
     list: (query) => run("request", verbs.list, query),
     history: (target, query) => run("request", verbs.history, target, query),
   };

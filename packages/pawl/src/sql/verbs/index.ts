@@ -8,7 +8,7 @@ import { inboxHoldsVerb, moveInboxVerb, postEventVerb, sendEventVerb } from "./e
 import { historyVerb } from "./history.js";
 import { deliveringVerbs } from "./hooks/delivering.js";
 import { registeringVerbs } from "./hooks/registering.js";
-import { getVerb, listVerb } from "./list.js";
+import { getManyVerb, getVerb, listVerb } from "./list.js";
 import { adoptVerb, loadVerb } from "./load.js";
 import { nextDueVerb } from "./next-due.js";
 import { nowVerb } from "./now.js";
@@ -40,6 +40,7 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
     nextDue: nextDueVerb(sql),
     unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),
+    getMany: getManyVerb(sql),
     list: listVerb(sql),
     history: historyVerb(sql),
     ...registeringVerbs(sql),

@@ -35,6 +35,34 @@ export function getVerb(sql: Sql): Get {
   };
 }
 
+export type GetMany = Verb<[targets: readonly Target[]], (InstanceRecord | null)[]>;
+
+export function getManyVerb(sql: Sql): GetMany {
+  const read = sql.prepare(
+    "get.many",
+    `SELECT ${fields} FROM ${sql.rows("targets", "w", { workflow: "key", id: "key" })}
+     ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.workflow = w.workflow AND i.id = w.id
+     LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid`,
+  );
+  const keyOf = ({ workflow, id }: Target): string => `${workflow}\n${id}`;
+  return {
+    transaction: false,
+    *script(targets): Script<(InstanceRecord | null)[]> {
+      const wanted = new Map(targets.map((target) => [keyOf(target), target]));
+      const rows = yield read.with({
+        targets: Array.from(wanted.values(), ({ workflow, id }) => ({ workflow, id })),
+      });
+      const found = new Map(
+        rows.map((row) => {
+          const record = toInstance(row);
+          return [keyOf(record), record];
+        }),
+      );
+      return targets.map((target) => found.get(keyOf(target)) ?? null);
+    },
+  };
+}
+
 export type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
 
 type Order = ListQuery["order"];

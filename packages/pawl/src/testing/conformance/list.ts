@@ -4,6 +4,7 @@ import { defined, equal, equalSets, matches, ok, refused } from "./assert.js";
 import {
   aPart,
   aRunner,
+  anInstance,
   allPages,
   claim,
   claimOne,
@@ -64,6 +65,28 @@ export const listCases: readonly ConformanceCase[] = [
     const run = await create(store);
     equal(await store.get({ workflow: "order", id: "unknown" }), null, "an unknown id");
     equal(await store.get({ workflow: "other", id: run.id }), null, "another workflow");
+  }),
+
+  stillTime("many that are asked for at once are each answered", async ({ store }) => {
+    const instances = [
+      ...someInstances(250),
+      ...["Case", "case", "case_"].map((id) => anInstance({ id })),
+      anInstance({ workflow: "other", id: "case" }),
+    ];
+    for (let n = 0; n < instances.length; n += 100) {
+      await store.create(instances.slice(n, n + 100));
+    }
+    const unknown = someInstances(20);
+    const asked = [...instances, ...unknown, ...instances.slice(0, 50)];
+    const found = await Promise.all(
+      asked.map(async (one) => (await store.get(targetOf(one)))?.iid),
+    );
+    const known = new Set(instances);
+    equal(
+      found,
+      asked.map((one) => (known.has(one) ? one.iid : undefined)),
+      "what was found",
+    );
   }),
 
   stillTime("a run's start is its first claim, kept for good", async ({ store, clock }) => {

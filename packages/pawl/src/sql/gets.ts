@@ -1,0 +1,69 @@
+import { WorkflowError } from "../model/errors.js";
+import type { Runtime } from "../model/seams.js";
+import type { InstanceRecord, Target } from "../store/records.js";
+
+export type Reads = {
+  readonly together: (targets: readonly Target[]) => Promise<(InstanceRecord | null)[]>;
+  readonly alone: (target: Target) => Promise<InstanceRecord | null>;
+};
+
+type Request = {
+  readonly target: Target;
+  readonly resolve: (record: InstanceRecord | null) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+const MAX_TARGETS = 100;
+/** More of them would only be smaller. */
+const MAX_ON_THEIR_WAY = 2;
+
+/**
+ * Instances that are asked for at the same time are read together: a process that waits for the ends of many looks at each
+ * of them, and each look of its own costs 100 µs of its time and the database's.
+ */
+export function getsTogether(
+  { scheduler }: Runtime,
+  { together, alone }: Reads,
+): (target: Target) => Promise<InstanceRecord | null> {
+  let waiting: Request[] = [];
+  let sendIsDue = false;
+  let onTheirWay = 0;
+
+  /** In a macrotask, so that callers that move together are read together. */
+  const scheduleSend = (): void => {
+    if (sendIsDue || waiting.length === 0 || onTheirWay === MAX_ON_THEIR_WAY) return;
+    sendIsDue = true;
+    scheduler.macrotask(() => {
+      sendIsDue = false;
+      const group = waiting.slice(0, MAX_TARGETS);
+      waiting = waiting.slice(MAX_TARGETS);
+      onTheirWay += 1;
+      void read(group).then(() => {
+        onTheirWay -= 1;
+        scheduleSend();
+      });
+      scheduleSend();
+    });
+  };
+
+  const read = async (group: readonly Request[]): Promise<void> => {
+    const [first] = group as [Request];
+    try {
+      if (group.length === 1) return first.resolve(await alone(first.target));
+      const records = await together(group.map(({ target }) => target));
+      for (const [n, { resolve }] of group.entries()) resolve(records[n] ?? null);
+    } catch (error) {
+      const isForAll = group.length === 1 || error instanceof WorkflowError;
+      for (const { target, resolve, reject } of group) {
+        if (isForAll) reject(error);
+        else alone(target).then(resolve, reject);
+      }
+    }
+  };
+
+  return (target) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ target, resolve, reject });
+      scheduleSend();
+    });
+}
