@@ -163,6 +163,27 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await listening;
     }));
 
+  test("who asks for an end that has been is told", () =>
+    inScope(async (scope) => {
+      const { db, server } = await two(scope, async () => "over");
+      const { id } = await server.main.create();
+      const ended = await server.main.get(id);
+      await ended.result({ timeout });
+      const asker = processOn(scope, db, wait);
+      const target = { workflow: "main", id };
+      const heard: { readonly kind: string }[] = [];
+      const deaf = asker.store.hints?.listen({
+        hear: (hint) => void heard.push(hint),
+        listening() {},
+        failed() {},
+      });
+      scope.defer(async () => deaf?.());
+      await until(() => asker.store.hints?.isListening, "listening");
+      void asker.store.hints?.tell({ kind: "awaited", target });
+      await until(() => heard.some(({ kind }) => kind === "ended"), "told");
+      expect(heard).toContainEqual({ kind: "ended", target });
+    }));
+
   test("what a stop gives back is taken over by another process at once, as the same attempt", () =>
     inScope(async (scope) => {
       const attempts: number[] = [];

@@ -77,7 +77,7 @@ test("looks seldom where other processes tell of ends", async () => {
     if (world.hints.waits.length === 8) await complete("1");
   };
   expect(await instance.result()).toBe(1);
-  expect(world.hints.waits).toEqual([25, 50, 100, 1_000, 2_000, 4_000, 8_000, 10_000]);
+  expect(world.hints.waits).toEqual([100, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000]);
 });
 
 test("after a restart, waits for the current run", async () => {

@@ -13,8 +13,8 @@ const FIRST_WAIT_MS = 25;
 const LONGEST_WAIT_MS = 2_000;
 /** Who waits for a run that is here is told when it leaves: this is only in case that was missed. */
 const LONGEST_STAY_MS = 10_000;
-/** Who will be told looks now and then all the same: hints get lost. The first looks see what ended before it had asked. */
-const WHEN_TOLD = { soonMs: 100, firstMs: 1_000, longestMs: 10_000 };
+/** Who will be told looks now and then all the same: hints get lost. */
+const WHEN_TOLD = { soonMs: 100, thenMs: 1_000, longestMs: 10_000 };
 
 type Waiting = Pick<InstancesContext<never>, "codec" | "hints" | "runtime"> & {
   readonly store: Pick<InstancesContext<never>["store"], "get">;
@@ -29,7 +29,7 @@ export async function awaitResult(
   const { store, hints, runtime } = context;
   const endsAt = runtime.clock.now() + requestedMs("timeout", timeout);
   const leftMs = (): number => Math.max(0, endsAt - runtime.clock.now());
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = nextWaitMs(waitMs, hints.askOthers(target))) {
+  for (let waitMs = 0; ;) {
     throwIfAborted(signal);
     // Most runs that are here end here, and bring their outcome: no read.
     while (hints.isHere(target) && leftMs() > 0) {
@@ -46,15 +46,16 @@ export async function awaitResult(
         `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
       );
     }
+    waitMs = nextWaitMs(waitMs, hints.askOthers(target));
     const ended = await hints.finished(target, Math.min(waitMs, leftMs()), signal);
     if (ended !== null) return outcomeOf(target, ended, context)?.value;
   }
 }
 
 function nextWaitMs(lastMs: number, isTold: boolean): number {
-  if (!isTold) return Math.min(lastMs * 2, LONGEST_WAIT_MS);
-  const { soonMs, firstMs, longestMs } = WHEN_TOLD;
-  return lastMs < soonMs ? lastMs * 2 : Math.min(Math.max(lastMs * 2, firstMs), longestMs);
+  if (!isTold) return Math.min(Math.max(lastMs * 2, FIRST_WAIT_MS), LONGEST_WAIT_MS);
+  const { soonMs, thenMs, longestMs } = WHEN_TOLD;
+  return lastMs === 0 ? soonMs : Math.min(Math.max(lastMs * 2, thenMs), longestMs);
 }
 
 /** Undefined while the run goes on. */

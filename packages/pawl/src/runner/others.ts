@@ -3,6 +3,7 @@ import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel } from "../store/hints.js";
 import type { Ended, Target } from "../store/records.js";
 import { targetKey, type FinishWaiters } from "./finish-waiters.js";
+import { Recent } from "./recent.js";
 
 export interface OthersEvents {
   /** Somewhere something became due: look for it in so many ms. */
@@ -10,9 +11,8 @@ export interface OthersEvents {
   changed(owner: string, target: Target): void;
 }
 
-/** Who waits asks again more often than this. */
-const AWAITED_MS = 15_000;
-const MAX_AWAITED = 10_000;
+/** Who waits for more is not told of the first ones, but looks now and then, and asks again. */
+const MAX_REMEMBERED = 10_000;
 /** That there is more to do than one process can is said again after this long. */
 const OVERFULL_EVERY_MS = 1_000;
 /** All are told, and one of them takes it: who came too late the last times gives the others a head start. */
@@ -29,8 +29,10 @@ export class Others {
   readonly #events: OthersEvents;
   #isWanted = true;
   #stopListening: (() => void) | null = null;
-  /** Runs whose ends others wait for, and until when. */
-  readonly #awaited = new Map<string, number>();
+  /** Runs whose ends others wait for. */
+  readonly #awaited = new Recent(MAX_REMEMBERED);
+  /** Runs that ended here, and nobody had asked: who asks too late is told once. */
+  readonly #ended = new Recent(MAX_REMEMBERED);
   #saidOverfullAtMs = -Infinity;
   #wasHinted = false;
   #vain = 0;
@@ -101,8 +103,10 @@ export class Others {
   /** A run ended here, or was ended: tells those who asked. */
   ended(target: Target, ended: Ended | null): void {
     this.#waiters.tell(target, ended);
-    if (this.#awaited.delete(targetKey(target)))
-      void this.#channel?.tell({ kind: "ended", target });
+    if (this.#channel === null) return;
+    const key = targetKey(target);
+    if (this.#awaited.take(key)) void this.#channel.tell({ kind: "ended", target });
+    else this.#ended.add(key);
   }
 
   /** How a look for work went. */
@@ -125,19 +129,15 @@ export class Others {
       case "changed":
         return this.#events.changed(hint.owner, hint.target);
       case "awaited":
-        return this.#await(targetKey(hint.target));
+        return this.#await(hint.target);
       case "ended":
         return this.#waiters.tell(hint.target, null);
     }
   }
 
-  #await(key: string): void {
-    const nowMs = this.#runtime.clock.now();
-    if (this.#awaited.size >= MAX_AWAITED) {
-      for (const [other, untilMs] of this.#awaited) {
-        if (untilMs < nowMs) this.#awaited.delete(other);
-      }
-    }
-    if (this.#awaited.size < MAX_AWAITED) this.#awaited.set(key, nowMs + AWAITED_MS);
+  #await(target: Target): void {
+    const key = targetKey(target);
+    if (this.#ended.take(key)) void this.#channel?.tell({ kind: "ended", target });
+    else this.#awaited.add(key);
   }
 }
