@@ -50,6 +50,7 @@ export { eachOf };
  * @property {boolean} [needsSchema] its tables come from a file that the user names, as no package has it
  * @property {Partial<Record<string, number>>} inFlight workflows at a time in W1 and W2: what was best for it
  * @property {number} [maxSteps] of one workflow
+ * @property {number} [maxRuns] of W1 or W2, after as many to warm up
  * @property {readonly string[]} [workloads] all that every engine does, if it does not say
  * @property {(place: Place, inFlight: number, role: Role) => Promise<Engine>} open
  */

@@ -63,7 +63,10 @@ async function serveRunner() {
  * @param {import("./engine.mjs").Adapter} of
  * @param {(bench: import("./workloads.mjs").Bench) => Promise<import("./workloads.mjs").Figures>} workload
  */
-async function measure({ store, maxSteps = Number.MAX_SAFE_INTEGER }, workload) {
+async function measure(
+  { store, maxSteps = Number.MAX_SAFE_INTEGER, maxRuns = Number.MAX_SAFE_INTEGER },
+  workload,
+) {
   const meters = await openMeters(store, place);
   /** @type {import("./usage.mjs").Usage | undefined} */
   let usage;
@@ -74,6 +77,7 @@ async function measure({ store, maxSteps = Number.MAX_SAFE_INTEGER }, workload) 
     place,
     inFlight,
     maxSteps,
+    maxRuns,
     share: job.share,
     bodies: async () =>
       bodies + ((await engine.bodies?.()) ?? 0) + ((await runners?.bodies()) ?? 0),

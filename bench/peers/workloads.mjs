@@ -9,6 +9,7 @@ import { eachOf } from "./engine.mjs";
  * @property {import("./engine.mjs").Place} place
  * @property {number} inFlight
  * @property {number} maxSteps
+ * @property {number} maxRuns
  * @property {number} share of the work
  * @property {() => Promise<number>} bodies that ran so far, in all processes
  * @property {<T>(count: number, work: () => Promise<T>) => Promise<T>} withRunners beside runners in processes of their own
@@ -246,6 +247,12 @@ const historyOf = (bench) => Math.min(sized(bench, 1_000), bench.maxSteps);
  */
 const sized = ({ share }, count) => Math.max(1, Math.round(count * share));
 
+/**
+ * @param {Bench} bench
+ * @param {number} count
+ */
+const runsOf = (bench, count) => Math.min(sized(bench, count), bench.maxRuns);
+
 /** @typedef {{ count: number, steps: number, name: string }} Burst */
 
 /**
@@ -268,7 +275,7 @@ const WARM_MS = 3_000;
 async function warmUp(bench, { count, steps, name }) {
   const until = performance.now() + WARM_MS * bench.share;
   for (let n = 0; n === 0 || performance.now() < until; n++) {
-    const some = works(`${name}-warm-${n}`, sized(bench, count), steps);
+    const some = works(`${name}-warm-${n}`, runsOf(bench, count), steps);
     await bench.engine.runAll(some, bench.inFlight);
   }
 }
@@ -281,7 +288,7 @@ async function warmUp(bench, { count, steps, name }) {
 async function burst(bench, what, isWarm = false) {
   if (!isWarm) await warmUp(bench, what);
   const { count, steps, name } = what;
-  const measured = works(name, sized(bench, count), steps);
+  const measured = works(name, runsOf(bench, count), steps);
   const bodies = await bench.bodies();
   const start = performance.now();
   await bench.engine.runAll(measured, bench.inFlight);
