@@ -112,6 +112,7 @@ export function aStepPart(run, ord) {
         waitKey: null,
         result: RESULT,
         error: null,
+        isNew: true,
       },
     ],
   };

@@ -185,6 +185,7 @@ function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
     waitKey: step.eventType,
     result: settled?.ok === true && step.type !== "sleep" ? settled.text : null,
     error: settled === null ? step.lastError : settled.ok ? null : settled.text,
+    isNew: step.recordedAs === null,
   };
 }
 

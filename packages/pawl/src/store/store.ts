@@ -313,6 +313,8 @@ export type StepWrite = {
   readonly waitKey: string | null;
   readonly result: string | null;
   readonly error: string | null;
+  /** It has no row, as far as who sends this knows: a plain insert will mostly do. */
+  readonly isNew?: boolean;
 };
 
 export type AttemptWrite = {

@@ -120,6 +120,8 @@ export type StepOf = {
   readonly wake: WakeOf | null;
   readonly result: string | null;
   readonly error: string | null;
+  /** Also where it is not. */
+  readonly isNew: boolean;
 };
 
 /** `at` counts from now. */
@@ -208,6 +210,7 @@ const step: Arbitrary<StepOf> = fc.record({
   wake,
   result: textOrNull,
   error: textOrNull,
+  isNew: fc.boolean(),
 });
 
 const part: Arbitrary<PartOf> = fc.oneof(

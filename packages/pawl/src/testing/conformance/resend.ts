@@ -48,6 +48,38 @@ const nexts: readonly [string, Next, Extract<PartAnswer, { kind: "ok" }>["state"
  */
 export const resendCases: readonly ConformanceCase[] = [
   ...nexts.map(([verb, next, state]) =>
+    stillTime(`steps said to be new and are not: a part that ${verb}`, async ({ store }) => {
+      const first = await leased(store);
+      const second = await leased(store);
+      await commitOk(
+        store,
+        aPart(first, { steps: [aStep(1, { isNew: true, status: "running" })] }),
+      );
+      const last = aPart(first, {
+        partNumber: 2,
+        steps: [aStep(1, { isNew: true, result: "2" }), aStep(2, { isNew: true })],
+        next,
+      });
+      const beside = aPart(second, { steps: [aStep(1, { isNew: true })] });
+      for (const time of ["sent", "sent again"]) {
+        const answers = await store.commit([last, beside]);
+        const states = answers.map((answer) => kindOf(answer, "ok", time).state);
+        equal(states, [state, "leased"], time);
+      }
+      const written = (await stepsOf(store, first)).map(({ status, result }) => [status, result]);
+      equal(
+        written,
+        [
+          ["completed", "2"],
+          ["completed", aStep(2).result],
+        ],
+        "what is written",
+      );
+      equal((await stepsOf(store, second)).length, 1, "beside it");
+    }),
+  ),
+
+  ...nexts.map(([verb, next, state]) =>
     stillTime(`a part that ${verb}, sent again later, applies once`, async ({ store, clock }) => {
       const other = await create(store, { workflow: "other" });
       const run = await leased(store);
