@@ -75,7 +75,7 @@ function writeStep(
   step: StepWrite,
   now: DbTime,
 ): void {
-  const { tookMs, wake, ...written } = step;
+  const { tookMs, wake, isNew: _hint, ...written } = step;
   const record: StepRecord = {
     ...written,
     startedAt: now - tookMs,
