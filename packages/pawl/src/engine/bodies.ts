@@ -29,6 +29,7 @@ export class Bodies {
   readonly #events: BodyEvents;
   /** In the order of their starts. */
   readonly #attempts = new Map<Step, Attempt>();
+  #hasBegun = false;
 
   constructor(
     { workflow, id, runNumber }: RunName,
@@ -52,6 +53,7 @@ export class Bodies {
 
   /** Whose body is calling; null outside of steps. */
   current(): Attempt | null {
+    if (this.#attempts.size === 0) return null;
     const { context } = this.#context.runtime;
     if (context === null) {
       // Without a context, only a lone body is certainly the caller.
@@ -66,6 +68,8 @@ export class Bodies {
 
   /** Whose body calls, or has left behind what does: replay does not call it again where it stands. */
   caller(): Attempt | null {
+    // In replay, mostly: to ask takes longer than all the rest of a call.
+    if (!this.#hasBegun) return null;
     const { context } = this.#context.runtime;
     if (context === null) return this.current();
     const caller = context.get();
@@ -79,6 +83,7 @@ export class Bodies {
     const attempt = new Attempt(this, step, called, runtime, this.#ended);
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
+    this.#hasBegun = true;
     if (step.recordedAs === null) step.beganAtMs ??= attempt.startedAtMs;
     attempt.begin(this.#run.id);
   }

@@ -279,9 +279,8 @@ export class Run {
   }
 
   do(name: string, callback: Body["callback"], policy: StepPolicy): Promise<unknown> {
-    const isNested = this.#bodies.current() !== null;
     return this.call("do", name, (step) => {
-      step.body = { callback, policy, isNested };
+      step.body = { callback, policy, isNested: this.#bodies.current() !== null };
       step.needsStartRow ||= policy.maxAttempts === 1;
     });
   }

@@ -129,12 +129,16 @@ export class Step {
 }
 
 class Waiting {
+  readonly promise: Promise<unknown>;
   #resolve!: (value: unknown) => void;
   #reject!: (error: unknown) => void;
-  readonly promise = new Promise<unknown>((resolve, reject) => {
-    this.#resolve = resolve;
-    this.#reject = reject;
-  });
+
+  constructor() {
+    this.promise = new Promise<unknown>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
 
   settle(outcome: Outcome): void {
     if ("value" in outcome) return this.#resolve(outcome.value);
