@@ -88,6 +88,7 @@ export class Dispatcher {
       if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
       if (count < room) break;
     }
+    if (found > 0) this.#fruitless = 0;
     // Something was announced meanwhile: no need to ask.
     if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();

@@ -551,6 +551,7 @@ describe.runIf(withBouncer).each([
       commit: /as they are|everything at once|200 parts|fences|many connections/,
       events: /concurrent|awaited/,
       races: /^complete of a leased run/,
+      resend: /said to be new/,
     },
   ],
   ["ignores the engine's settings", "options", { control: /restart/, runners: /./ }],

@@ -6,12 +6,18 @@ import type { Cancel, Runtime } from "../model/seams.js";
 import type { ChildCounts } from "./children.js";
 import type { Body, Step } from "./step.js";
 
+export type RunName = {
+  readonly workflow: string;
+  readonly id: string;
+  readonly runNumber: number;
+};
+
 export type AttemptOutcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** One call of a step's body. It ends once: by the body, by its timeout, or because nobody wants it any more. */
 export class Attempt {
-  /** The bodies of its run. */
-  readonly of: object;
+  /** Whose it is, by identity. Not the run itself: what a body leaves behind holds its attempt for as long as it lives. */
+  readonly of: RunName;
   readonly step: Step;
   readonly body: Body;
   readonly number: number;
@@ -26,7 +32,7 @@ export class Attempt {
   #ended: ((attempt: Attempt, outcome: AttemptOutcome) => void) | null;
 
   constructor(
-    of: object,
+    of: RunName,
     step: Step,
     body: Body,
     runtime: Runtime,
@@ -56,15 +62,15 @@ export class Attempt {
     const given = new Given(this, instanceId);
     const call = (): unknown => this.body.callback(given);
     let result: unknown;
-    let isOver: boolean;
+    let later: Promise<unknown> | null;
     try {
       result = context === null ? call() : context.run(this, call);
-      isOver = !isThenable(result);
+      later = isThenable(result) ? Promise.resolve(result) : null;
     } catch (error) {
       return this.#end({ error });
     }
-    if (isOver) return this.#end({ value: result });
-    Promise.resolve(result).then(
+    if (later === null) return this.#end({ value: result });
+    later.then(
       (value) => this.#end({ value }),
       (error: unknown) => this.#end({ error }),
     );

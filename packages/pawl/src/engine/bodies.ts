@@ -2,18 +2,12 @@ import { stackOf } from "../model/codec/error-shape.js";
 import type { EncodeContext } from "../model/codec/writer.js";
 import { describeError, encodeError } from "../model/error-codec.js";
 import { quote } from "../model/quote.js";
-import { Attempt, type AttemptOutcome } from "./attempt.js";
+import { Attempt, type AttemptOutcome, type RunName } from "./attempt.js";
 import type { EngineContext } from "./context.js";
 import { retryDelayMs } from "./retry.js";
 import type { Unnumbered } from "./settlements.js";
 import type { Body, Step } from "./step.js";
 import type { Writes } from "./writes.js";
-
-export type RunName = {
-  readonly workflow: string;
-  readonly id: string;
-  readonly runNumber: number;
-};
 
 export interface BodyEvents {
   settled(step: Step, settlement: Unnumbered): void;
@@ -23,6 +17,7 @@ export interface BodyEvents {
 
 /** The bodies of a run that execute, and what follows from how each attempt ends. */
 export class Bodies {
+  /** An object of its own: attempts know each other's runs by it. */
   readonly #run: RunName;
   readonly #context: EngineContext;
   readonly #writes: Writes;
@@ -73,14 +68,14 @@ export class Bodies {
     const { context } = this.#context.runtime;
     if (context === null) return this.current();
     const caller = context.get();
-    return caller instanceof Attempt && caller.of === this ? caller : null;
+    return caller instanceof Attempt && caller.of === this.#run ? caller : null;
   }
 
   start(step: Step, body: Body): void {
     const { overrides, runtime } = this.#context;
     const callback = overrides?.body(step.name) ?? null;
     const called = callback === null ? body : { ...body, callback };
-    const attempt = new Attempt(this, step, called, runtime, this.#ended);
+    const attempt = new Attempt(this.#run, step, called, runtime, this.#ended);
     // Before it begins: what the body does at once must find it running.
     this.#attempts.set(step, attempt);
     this.#hasBegun = true;

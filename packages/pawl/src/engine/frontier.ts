@@ -1,5 +1,6 @@
 import type { DbTime } from "../store/records.js";
-import { Bodies, type RunName } from "./bodies.js";
+import type { RunName } from "./attempt.js";
+import { Bodies } from "./bodies.js";
 import { charge, mayHaveBegun, type TakenOver } from "./charge.js";
 import type { EngineContext } from "./context.js";
 import {

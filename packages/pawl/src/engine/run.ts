@@ -340,7 +340,7 @@ export class Run {
       if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
       if (this.#frontier.endWaits()) return this.#schedulePass();
       this.#frontier.startBodies(this.#gate);
-      // A body was over at once: what the code does with its result goes into the same part.
+      // As a rule a body was over at once: what the code does with its result goes into the same part.
       if (this.#passIsDue) return;
     }
     if (this.#hasPartOnItsWay || !this.#hasNews()) return this.#watch();

@@ -55,7 +55,7 @@ export async function awaitResult(
 function nextWaitMs(lastMs: number, isTold: boolean): number {
   if (!isTold) return Math.min(Math.max(lastMs * 2, FIRST_WAIT_MS), LONGEST_WAIT_MS);
   const { soonMs, thenMs, longestMs } = WHEN_TOLD;
-  return lastMs === 0 ? soonMs : Math.min(Math.max(lastMs * 2, thenMs), longestMs);
+  return lastMs < soonMs ? soonMs : Math.min(Math.max(lastMs * 2, thenMs), longestMs);
 }
 
 /** Undefined while the run goes on. */

@@ -6,7 +6,7 @@ import type { Part, PartAnswer, Store } from "../store/store.js";
 export type BatchLimits = {
   readonly parts: number;
   readonly bytes: number;
-  /** Two batches take turns, each of other runs, if both have so many parts; smaller ones cost the database more than that wins. */
+  /** So many parts may go as a second batch, beside that of other runs; smaller ones cost the database more than that wins. */
   readonly half: number;
 };
 

@@ -11,7 +11,7 @@ export interface OthersEvents {
   changed(owner: string, target: Target): void;
 }
 
-/** Who waits for more is not told of the first ones, but looks now and then, and asks again. */
+/** Beyond so many the oldest are forgotten: who waits for them finds out by looking, now and then. */
 const MAX_REMEMBERED = 10_000;
 /** That there is more to do than one process can is said again after this long. */
 const OVERFULL_EVERY_MS = 1_000;

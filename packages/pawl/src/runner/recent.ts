@@ -8,6 +8,7 @@ export class Recent {
   }
 
   add(key: string): void {
+    this.#keys.delete(key);
     if (this.#keys.size >= this.#max) this.#forgetHalf();
     this.#keys.add(key);
   }

@@ -202,7 +202,10 @@ export class Runner implements RunHost, RunnerHints {
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
       const turns = this.#turns.begin(claimed, budget);
-      return { count: claimed.length, done: turns.then(() => this.#unknownWork.report()) };
+      const done = turns.then(() => {
+        return this.#isStopping || this.#isClosed ? undefined : this.#unknownWork.report();
+      });
+      return { count: claimed.length, done };
     });
   }
 

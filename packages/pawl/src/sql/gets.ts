@@ -1,10 +1,11 @@
-import { WorkflowError } from "../model/errors.js";
 import type { Runtime } from "../model/seams.js";
 import type { InstanceRecord, Target } from "../store/records.js";
 
 export type Reads = {
   readonly together: (targets: readonly Target[]) => Promise<(InstanceRecord | null)[]>;
   readonly alone: (target: Target) => Promise<InstanceRecord | null>;
+  /** Whether one target made `together` fail, which is nothing to the others. */
+  readonly isOfOne: (error: unknown) => boolean;
 };
 
 type Request = {
@@ -13,7 +14,7 @@ type Request = {
   readonly reject: (error: unknown) => void;
 };
 
-const MAX_TARGETS = 100;
+const MAX_TARGETS = 500;
 /** More of them would only be smaller. */
 const MAX_ON_THEIR_WAY = 2;
 
@@ -23,7 +24,7 @@ const MAX_ON_THEIR_WAY = 2;
  */
 export function getsTogether(
   { scheduler }: Runtime,
-  { together, alone }: Reads,
+  { together, alone, isOfOne }: Reads,
 ): (target: Target) => Promise<InstanceRecord | null> {
   let waiting: Request[] = [];
   let sendIsDue = false;
@@ -53,10 +54,10 @@ export function getsTogether(
       const records = await together(group.map(({ target }) => target));
       for (const [n, { resolve }] of group.entries()) resolve(records[n] ?? null);
     } catch (error) {
-      const isForAll = group.length === 1 || error instanceof WorkflowError;
+      const mayBeOfOne = group.length > 1 && isOfOne(error);
       for (const { target, resolve, reject } of group) {
-        if (isForAll) reject(error);
-        else alone(target).then(resolve, reject);
+        if (mayBeOfOne) alone(target).then(resolve, reject);
+        else reject(error);
       }
     }
   };

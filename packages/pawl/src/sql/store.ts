@@ -158,6 +158,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       ? getsTogether(runtime, {
           together: (targets) => run("request", verbs.getMany, targets),
           alone: getAlone,
+          isOfOne: (error) => dialect.classify(error) === "data",
         })
       : getAlone;
 

@@ -118,11 +118,11 @@ export class Checker {
     return this.#tickets.size > 0;
   }
 
-  /** The branches of an instance's program that something else than a step may decide. */
   awaitsElse(id: string): void {
     this.#awaitsElse.add(id);
   }
 
+  /** The branches of an instance's program that something else than a step may decide. */
   loose(id: string, branches: readonly string[]): void {
     for (const branch of branches) this.#loose.add(`${id} ${branch}`);
   }

@@ -38,6 +38,16 @@ describe("lanes", () => {
     await Promise.all(requests);
   });
 
+  it("let a request in beside an engine that has always more to do", async () => {
+    const { lanes } = setUp(2);
+    const order: string[] = [];
+    const engine = Array.from({ length: 10 }, () =>
+      lanes.use("engine", async () => void order.push("engine")),
+    );
+    await Promise.all([...engine, lanes.use("request", async () => void order.push("request"))]);
+    expect(order.indexOf("request")).toBeLessThan(5);
+  });
+
   it("let requests through when there is only one connection", async () => {
     const { lanes } = setUp(1);
     expect(await lanes.use("request", async () => "done")).toBe("done");

@@ -9,7 +9,7 @@ export interface Connection {
 
 /**
  * A few connections of the engine's own, each used by one caller at a time, opened when needed and opened
- * again after they broke. Callers queue in order; requests leave one connection to the engine, so that a
+ * again after they broke. Callers queue in order, one request beside the engine; requests leave one connection to the engine, so that a
  * request that waits for a user's lock never holds up a commit or a heartbeat.
  */
 export class Lanes<C extends Connection> {
@@ -36,6 +36,8 @@ export class Lanes<C extends Connection> {
       }
     } finally {
       this.#busy[lane] -= 1;
+      // An engine that always has more to do would never let a request in.
+      if (this.size > 1 && this.#busy.request === 0) this.#admit("request");
       this.#admit("engine");
       this.#admit("request");
     }

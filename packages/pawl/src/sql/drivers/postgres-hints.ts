@@ -3,7 +3,7 @@ import { StoreClosedError } from "../../store/errors.js";
 import type { Hint, HintChannel, HintListener } from "../../store/hints.js";
 import { connect, type PgConnection, type PgPool } from "./postgres.js";
 
-/** While the server is away. More than so many hints say no more than these. */
+/** While the server is away, or does not keep up. That something is due is one hint, and never left out. */
 const MAX_WAITING = 1_000;
 /**
  * NOTIFY takes a lock that is one for the whole server. A transaction that does nothing else holds it for an instant,
@@ -62,7 +62,9 @@ export class PgHints implements HintChannel {
 
   tell(hint: Hint): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
-    if (this.#waiting.size < MAX_WAITING) this.#waiting.add(JSON.stringify(hint));
+    if (this.#waiting.size < MAX_WAITING || hint.kind === "due") {
+      this.#waiting.add(JSON.stringify(hint));
+    }
     return (this.#telling ??= this.#tellAll().finally(() => {
       this.#telling = null;
     }));

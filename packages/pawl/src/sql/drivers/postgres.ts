@@ -100,11 +100,17 @@ export function postgresDriver(
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (connection) => {
-        if (connection.direct) forgetOldPlans(connection, clock.now());
+        const { client, direct } = connection;
+        if (direct) forgetOldPlans(connection, clock.now());
+        const send = (call: Call): Promise<Row[]> => execute(client, call, direct);
+        // Each statement by itself also behind a pooler: a script may go on after one that failed.
+        const sendAlone = direct
+          ? send
+          : (call: Call) => inTransaction(connection, () => send(call));
         try {
-          return transaction || !connection.direct
-            ? await inTransaction(connection, script())
-            : await drive(connection.client, script(), true);
+          return transaction
+            ? await inTransaction(connection, () => drive(send, script()))
+            : await drive(sendAlone, script());
         } catch (error) {
           if (isDisconnect(error)) connection.broken = true;
           throw error;
@@ -117,7 +123,7 @@ export function postgresDriver(
           "tx must be a pg client with an open transaction, not a pool",
         );
       }
-      return drive(tx, script(), false);
+      return drive((call) => execute(tx, call, false), script());
     },
     close: async () => lanes.close(),
   };
@@ -209,12 +215,12 @@ function withoutOptions(url: string | undefined): { rest: string; options: strin
   };
 }
 
-async function drive<T>(client: PgQueryable, script: Script<T>, prepared: boolean): Promise<T> {
+async function drive<T>(send: (call: Call) => Promise<Row[]>, script: Script<T>): Promise<T> {
   let step = script.next();
   while (step.done !== true) {
     let rows: Row[];
     try {
-      rows = await execute(client, step.value, prepared);
+      rows = await send(step.value);
     } catch (error) {
       step = script.throw(error);
       continue;
@@ -241,12 +247,12 @@ async function execute(
   return rows as Row[];
 }
 
-async function inTransaction<T>(connection: PgConnection, script: Script<T>): Promise<T> {
+async function inTransaction<T>(connection: PgConnection, work: () => Promise<T>): Promise<T> {
   const { client, direct } = connection;
   // Not awaited: BEGIN travels with the first statement, whose own failure is the one to report.
   client.query({ text: direct ? "BEGIN" : BEGIN_BEHIND_A_POOLER }).catch(() => {});
   try {
-    const result = await drive(client, script, direct);
+    const result = await work();
     await client.query({ text: "COMMIT" });
     return result;
   } catch (error) {

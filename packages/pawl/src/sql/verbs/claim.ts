@@ -49,11 +49,17 @@ export function assignments(set: Record<string, string>): string {
 
 /**
  * Tickets are updated by place: a lookup by key walks over all their versions that an old snapshot keeps. The
- * place is that of the version locked; if it is newer than this statement's snapshot the update passes it over, like one
- * that somebody else has locked.
+ * place is that of the version locked; if somebody wrote it after this statement's snapshot, it is not found there, but by key.
  */
 function inOneStatement(sql: Sql): Claim {
   const ticket = sql.table("ticket");
+  const lease = (where: string): string =>
+    `UPDATE ${ticket} AS t SET ${assignments({
+      ...leased("clock.now"),
+      takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
+    })}
+     FROM picked, clock WHERE ${where}
+     RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at`;
   const due = (klass: number, limit: string): string =>
     `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
        SELECT t.tid, t.ctid, t.due_at FROM ${ticket} AS t
@@ -86,13 +92,9 @@ function inOneStatement(sql: Sql): Claim {
        UNION ALL
        (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
         LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
-     claimed AS (
-       UPDATE ${ticket} AS t SET ${assignments({
-         ...leased("clock.now"),
-         takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
-       })}
-       FROM picked, clock WHERE t.ctid = picked.ctid
-       RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at),
+     by_place AS (${lease("t.ctid = picked.ctid")}),
+     by_key AS (${lease("t.tid = picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
+     claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key),
      stopped AS (
        UPDATE ${ticket} AS t SET ${assignments(paused)}
        FROM orphan WHERE orphan.tid = t.tid AND orphan.pause_requested = 1)

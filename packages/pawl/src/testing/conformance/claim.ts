@@ -439,6 +439,26 @@ export const claimCases: readonly ConformanceCase[] = [
     equal([...new Set(taken.map((run) => run.claimNumber))], [1], "the claim numbers");
   }),
 
+  realTime("a claim is full while events are sent to what it takes", async ({ db }) => {
+    const [store, ...senders] = await storesOn(db, 6);
+    const runner = await aRunner(store);
+    for (let round = 0; round < 20; round++) {
+      const workflow = `full-${round}`;
+      const created = someInstances(300, { workflow });
+      await store.create(created);
+      const claiming = { isOver: false };
+      const sending = senders.map(async (sender) => {
+        // To the last ones that it takes: they are locked last.
+        for (let n = 0; !claiming.isOver; n = (n + 1) % 20) await send(sender, created[99 - n]!);
+      });
+      const lanes = [laneOf({ workflow })];
+      const claimed = await claim(store, runner, { lanes, limit: 100, reservedForNew: 100 });
+      claiming.isOver = true;
+      await inTime(Promise.all(sending), "sending");
+      equal(claimed.length, 100, `claimed in round ${round}`);
+    }
+  }),
+
   stillTime("concurrent takeovers share no ticket and together take all", async (world) => {
     const { db, store } = world;
     const dead = await aRunner(store);
