@@ -263,7 +263,7 @@ const runsOf = (bench, count) => Math.min(sized(bench, count), bench.maxRuns);
  */
 async function metered(bench, what) {
   await warmUp(bench, what);
-  return bench.metered(() => burst(bench, what, true));
+  return bench.metered(() => burst(bench, what));
 }
 
 const WARM_MS = 3_000;
@@ -287,9 +287,7 @@ async function warmUp(bench, { count, steps, name }) {
  * @param {Burst} what
  * @returns {Promise<{ perSecond: number, units: number }>}
  */
-async function burst(bench, what, isWarm = false) {
-  if (!isWarm) await warmUp(bench, what);
-  const { count, steps, name } = what;
+async function burst(bench, { count, steps, name }) {
   const measured = works(name, runsOf(bench, count), steps);
   const bodies = await bench.bodies();
   const start = performance.now();
@@ -315,7 +313,7 @@ async function steady(bench, { name, ...what }) {
   const all = [];
   const until = performance.now() + STEADY_MS * bench.share;
   while (all.length === 0 || performance.now() < until) {
-    all.push(await burst(bench, { name: `${name}-${all.length}`, ...what }, true));
+    all.push(await burst(bench, { name: `${name}-${all.length}`, ...what }));
   }
   const rates = all.map(({ perSecond }) => perSecond);
   return {
