@@ -65,7 +65,8 @@ export class Attempt {
     let later: Promise<unknown> | null;
     try {
       result = context === null ? call() : context.run(this, call);
-      later = isThenable(result) ? Promise.resolve(result) : null;
+      // Without a context, who calls is known only while the body is the one that runs: what it leaves behind comes first.
+      later = context === null || isThenable(result) ? Promise.resolve(result) : null;
     } catch (error) {
       return this.#end({ error });
     }
