@@ -1,6 +1,6 @@
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
-import type { Ended, Target } from "../store/records.js";
+import { targetKey, type Ended, type Target } from "../store/records.js";
 
 /** Those in this process who wait for a run to end. Without its outcome it is a hint: they look for themselves. */
 export class FinishWaiters {
@@ -40,8 +40,4 @@ export class FinishWaiters {
   tellAll(): void {
     for (const waiters of this.#waiters.values()) for (const done of waiters) done(null);
   }
-}
-
-export function targetKey({ workflow, id }: Target): string {
-  return `${workflow}\n${id}`;
 }

@@ -1,7 +1,6 @@
 import type { Run } from "../engine/run.js";
-import type { Target } from "../store/records.js";
+import { targetKey, type Target } from "../store/records.js";
 import type { Claimed } from "../store/store.js";
-import { targetKey } from "./finish-waiters.js";
 
 export type LiveLimits = { readonly runs: number; readonly bytes: number };
 

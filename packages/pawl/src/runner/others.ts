@@ -1,8 +1,8 @@
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel } from "../store/hints.js";
-import type { Ended, Target } from "../store/records.js";
-import { targetKey, type FinishWaiters } from "./finish-waiters.js";
+import { targetKey, type Ended, type Target } from "../store/records.js";
+import type { FinishWaiters } from "./finish-waiters.js";
 import { Recent } from "./recent.js";
 
 export interface OthersEvents {

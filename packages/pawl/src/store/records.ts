@@ -6,6 +6,11 @@ export type DbTime = number;
 /** How callers name an instance. */
 export type Target = { readonly workflow: string; readonly id: string };
 
+/** Neither of them has a control character. */
+export function targetKey({ workflow, id }: Target): string {
+  return `${workflow}\n${id}`;
+}
+
 /** What the world sees of an instance: its current run. */
 export type InstanceRecord = {
   readonly iid: string;

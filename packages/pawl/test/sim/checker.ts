@@ -78,8 +78,6 @@ export class Checker {
   /** Runs whose code did not call again what it had called: their races may end in another way. */
   readonly #diverged = new Set<string>();
   readonly #loose = new Set<string>();
-  /** Instances whose code awaits something that is no step. */
-  readonly #awaitsElse = new Set<string>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -116,10 +114,6 @@ export class Checker {
 
   get hasLiveRuns(): boolean {
     return this.#tickets.size > 0;
-  }
-
-  awaitsElse(id: string): void {
-    this.#awaitsElse.add(id);
   }
 
   /** The branches of an instance's program that something else than a step may decide. */
@@ -245,7 +239,7 @@ export class Checker {
     this.#checkOrder(snapshot);
     this.#checkBranches(ledger);
     this.#checkChildren(snapshot);
-    this.#checkAttempts(ledger);
+    checkAttempts(ledger);
   }
 
   #checkTimes(row: StepRow, events: readonly EventRow[]): void {
@@ -318,23 +312,6 @@ export class Checker {
       children.set(of, id);
     }
   }
-
-  /**
-   * A replay in which another branch settles before what is no step may call a step later than its dead owner did, and not
-   * know that it had begun: the one more that docs/decisions.md tells of. A single attempt is a single one always.
-   */
-  #checkAttempts({ entries }: Ledger): void {
-    const counted = new Map<string, number>();
-    for (const { run, step, maxAttempts, wasGivenBack } of entries) {
-      if (wasGivenBack) continue;
-      const key = `${run} ${step}`;
-      const count = (counted.get(key) ?? 0) + 1;
-      counted.set(key, count);
-      const [id = ""] = run.split("#");
-      const allowed = maxAttempts + (maxAttempts > 1 && this.#awaitsElse.has(id) ? 1 : 0);
-      must(count <= allowed, () => `${key} was entered ${count} times, allowed ${allowed}`);
-    }
-  }
 }
 
 /** A stored result is what that very attempt returned. */
@@ -364,6 +341,17 @@ export function checkRecords({ steps }: Snapshot, attempts: readonly AttemptRow[
       const key = `${iid}/${run_no}/${ord}/${n}`;
       must(recorded.has(key), () => `nothing is recorded of attempt ${n} of ${counted} of ${name}`);
     }
+  }
+}
+
+function checkAttempts({ entries }: Ledger): void {
+  const counted = new Map<string, number>();
+  for (const { run, step, maxAttempts, wasGivenBack } of entries) {
+    if (wasGivenBack) continue;
+    const key = `${run} ${step}`;
+    const count = (counted.get(key) ?? 0) + 1;
+    counted.set(key, count);
+    must(count <= maxAttempts, () => `${key} was entered ${count} times, allowed ${maxAttempts}`);
   }
 }
 

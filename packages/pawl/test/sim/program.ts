@@ -163,14 +163,15 @@ export function messageOf(error: unknown): string {
 export function looseBranches(node: Node): string[] {
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
   const within = items.flatMap(looseBranches);
-  return node.kind === "branch" && node.items.some(awaitsElse) ? [node.name, ...within] : within;
+  return node.kind === "branch" && node.items.some(hasForeignAwait)
+    ? [node.name, ...within]
+    : within;
 }
 
-/** Whether it awaits something that is no step. */
-export function awaitsElse(node: Node): boolean {
+function hasForeignAwait(node: Node): boolean {
   if (["aside", "hurry", "stray", "spawn"].includes(node.kind)) return true;
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
-  return items.some(awaitsElse);
+  return items.some(hasForeignAwait);
 }
 
 /** An output as `outcomesOf` writes it: without the tokens of bodies. */

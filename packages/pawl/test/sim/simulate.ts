@@ -22,7 +22,6 @@ import { Ledger } from "./ledger.js";
 import { OutboxChecker, type Posted, type Told } from "./outbox-checker.js";
 import {
   execute,
-  awaitsElse,
   looseBranches,
   messageOf,
   normal,
@@ -701,7 +700,6 @@ class Simulation implements FaultPlan {
       const id = `p${n}`;
       ids.push(id);
       this.#checker.loose(id, looseBranches(program));
-      if (awaitsElse(program)) this.#checker.awaitsElse(id);
       await untilAnswered(world, async () => {
         await workflows.PROGRAM.create({ id, params: { n } }).catch(ifDuplicate);
         this.#created.add(id);

@@ -5,7 +5,7 @@ import {
   listPosition,
   type Position,
 } from "../../store/list-cursor.js";
-import type { InstanceRecord, Target } from "../../store/records.js";
+import { targetKey, type InstanceRecord, type Target } from "../../store/records.js";
 import type { ListQuery, Page } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
@@ -44,21 +44,20 @@ export function getManyVerb(sql: Sql): GetMany {
      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.workflow = w.workflow AND i.id = w.id
      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid`,
   );
-  const keyOf = ({ workflow, id }: Target): string => `${workflow}\n${id}`;
   return {
     transaction: false,
     *script(targets): Script<(InstanceRecord | null)[]> {
-      const wanted = new Map(targets.map((target) => [keyOf(target), target]));
+      const wanted = new Map(targets.map((target) => [targetKey(target), target]));
       const rows = yield read.with({
         targets: Array.from(wanted.values(), ({ workflow, id }) => ({ workflow, id })),
       });
       const found = new Map(
         rows.map((row) => {
           const record = toInstance(row);
-          return [keyOf(record), record];
+          return [targetKey(record), record];
         }),
       );
-      return targets.map((target) => found.get(keyOf(target)) ?? null);
+      return targets.map((target) => found.get(targetKey(target)) ?? null);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { isTerminal } from "../../model/status.js";
-import type { DbTime, StepRecord } from "../../store/records.js";
+import { isSettled, type DbTime, type StepRecord } from "../../store/records.js";
 import type { Part, PartAnswer, StepWrite, Wake } from "../../store/store.js";
 import { after, end, eventsOf, giveUp, isLeased, pauseRequested, type Run } from "./run.js";
 
@@ -79,7 +79,7 @@ function writeStep(
   const record: StepRecord = {
     ...written,
     startedAt: now - tookMs,
-    endedAt: step.status === "completed" || step.status === "errored" ? now : null,
+    endedAt: isSettled(step.status) ? now : null,
     wakeAt: wakeAt(wake, now),
     claimNumber,
   };
