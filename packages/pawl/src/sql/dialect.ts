@@ -99,6 +99,11 @@ export interface Dialect {
 export type TableDefinition = {
   readonly columns: Readonly<Record<string, ColumnDefinition>>;
   readonly primaryKey: readonly string[];
+  /**
+   * Rows that are rewritten often count their rewrites here. PostgreSQL's key goes on with it: its check of a key
+   * reads every version that has the same one, also those that an old snapshot keeps.
+   */
+  readonly generation?: string;
   readonly indexes?: readonly IndexDefinition[];
 };
 

@@ -108,7 +108,9 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       started_at: maybe(time),
       flow_key: maybe({ type: "key", bytes: 400 }),
     },
+    /** Only whoever has inserted or locked the instance's row inserts a ticket: that makes `tid` unique everywhere. */
     primaryKey: ["tid"],
+    generation: "claim_no",
     indexes: [
       {
         name: "ticket_due",

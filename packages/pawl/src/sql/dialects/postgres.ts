@@ -87,10 +87,12 @@ function createTable(table: string, definition: TableDefinition): string[] {
       .filter((part) => part !== "")
       .join(" "),
   );
+  const { primaryKey, generation } = definition;
+  const key = generation === undefined ? primaryKey : [...primaryKey, generation];
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (\n  ${[
       ...columns,
-      `PRIMARY KEY (${definition.primaryKey.join(", ")})`,
+      `PRIMARY KEY (${key.join(", ")})`,
     ].join(",\n  ")}\n)`,
     ...(definition.indexes ?? []).map(
       (index) =>

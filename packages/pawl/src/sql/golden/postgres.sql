@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS "pawl".ticket (
   history_bytes bigint NOT NULL DEFAULT 0,
   started_at bigint,
   flow_key text COLLATE "C",
-  PRIMARY KEY (tid)
+  PRIMARY KEY (tid, claim_no)
 );
 
 CREATE INDEX IF NOT EXISTS ticket_due ON "pawl".ticket (queue, handler, class, due_at, tid) WHERE due_at IS NOT NULL;

@@ -41,6 +41,7 @@ import {
   unique,
   waiting,
 } from "./build.js";
+import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
 
@@ -460,6 +461,21 @@ export const controlCases: readonly ConformanceCase[] = [
       equal(await stepsOf(store, run, 1), [], "steps of the old run");
     },
   ),
+
+  stillTime("restarts of an ended run at once leave one run to claim", async ({ db, store }) => {
+    const run = await finished(store, complete());
+    const stores = await storesOn(db, 8);
+    const answers = await atOnce(
+      stores.map((each) => () => each.restart(targetOf(run), `restart-${unique()}`)),
+      "restarts",
+    );
+    for (const answer of answers) kindOf(answer, "ok", "a restart");
+    matches(
+      only(await claim(store, await aRunner(store)), "claimed"),
+      { iid: run.iid, runNumber: 1 + stores.length },
+      "the run",
+    );
+  }),
 
   stillTime("events keep their run after a restart", async ({ store }) => {
     const run = await leased(store);

@@ -41,7 +41,7 @@ export function inOneStatement(
        UPDATE ${ticket} AS t SET ${Object.entries(ticketChanges("clock.now"))
          .map(([column, expression]) => `${column} = ${expression}`)
          .join(", ")}
-       FROM fresh AS p, clock WHERE t.tid = p.iid AND ${writesTicketSql})`,
+       FROM fresh AS p, clock WHERE t.tid = p.iid AND t.claim_no = p.claim_no AND ${writesTicketSql})`,
     `finished AS (
        UPDATE ${sql.table("instance")} AS i SET
          status = CASE WHEN p.next = 'complete' THEN 'complete' ELSE 'errored' END,
@@ -54,7 +54,8 @@ export function inOneStatement(
          clock.now, clock.now
        FROM finished AS f CROSS JOIN clock WHERE ${isRegistered(sql, "onInstanceFinished")}`,
     )})`,
-    `removed AS (DELETE FROM ${ticket} AS t USING fresh AS p WHERE t.tid = p.iid AND p.becomes = 'finished')`,
+    `removed AS (DELETE FROM ${ticket} AS t USING fresh AS p
+       WHERE t.tid = p.iid AND t.claim_no = p.claim_no AND p.becomes = 'finished')`,
     `consumed_events AS (
        UPDATE ${sql.table("event")} AS e SET consumed_by = c.ord, delivered_at = clock.now
        FROM ${sql.rows("consumed", "c", columns.consumed)} CROSS JOIN clock
