@@ -34,7 +34,7 @@ export function postgresStore(
     driver: postgresDriver(
       pool,
       checkedCount("connections", options.connections ?? 2),
-      (error) => dialect.classify(error) === "disconnected",
+      dialect,
       webRuntime.clock,
     ),
     hints: new PgHints(pool, schema, webRuntime),

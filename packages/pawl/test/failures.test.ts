@@ -360,12 +360,7 @@ const injections: readonly Injection[] = [
         if (isPostgres) {
           const pool = postgresPool(scope, db.url, { Client: faultyPgClient(fault) });
           const dialect = postgresDialect(db.name);
-          return faulty(
-            dialect,
-            postgresDriver(pool, 1, lost(dialect), webRuntime.clock),
-            fault,
-            scope,
-          );
+          return faulty(dialect, postgresDriver(pool, 1, dialect, webRuntime.clock), fault, scope);
         }
         const dialect = mysqlDialect("pawl_");
         const pool = faultyMysqlPool(mysqlPool(scope, db.url, db.name), fault);

@@ -1,6 +1,8 @@
 import { WorkflowError } from "../../model/errors.js";
 import type { Clock } from "../../model/seams.js";
+import type { Dialect } from "../dialect.js";
 import type { Driver } from "../driver.js";
+import { tables } from "../schema.js";
 import type { Call, Row, Script } from "../statement.js";
 import { Lanes, type Connection } from "./lanes.js";
 
@@ -55,9 +57,12 @@ const MIGRATION_TIMEOUT_MS = 3_600_000;
  * into 64 s at a million rows, so everything but an index lookup is switched off here.
  *
  * That is not enough: in a table that was analysed while it was empty every index costs the same, and the plan may
- * walk along the wrong one. So a plan lives for a second at most; making all of them anew takes a few milliseconds.
+ * walk along the wrong one. New statistics make the server plan anew by itself; beside them a plan depends on how large
+ * the tables are. So a connection looks at that once a second, and forgets its plans when one has doubled. (Forgotten
+ * every second they took 3 ms of each event that came after a pause.)
  */
-const PLAN_LIFE_MS = 1_000;
+const LOOK_AT_SIZES_MS = 1_000;
+const SIZES = "SELECT pg_relation_size(to_regclass(t)) AS bytes FROM unnest($1::text[]) AS t";
 
 const settings = {
   plan_cache_mode: "force_generic_plan",
@@ -80,8 +85,10 @@ export type PgConnection = Connection & {
   readonly client: PgClient;
   /** False behind a pooler, where neither settings nor prepared statements stay with us. */
   readonly direct: boolean;
-  /** By the process's clock: when its plans began to be made. */
-  plannedAt: number;
+  /** By the process's clock. */
+  lookedAtSizes: number;
+  /** What its plans were made for. */
+  sizes: string;
 };
 
 /**
@@ -92,27 +99,32 @@ export type PgConnection = Connection & {
 export function postgresDriver(
   pool: PgPool,
   connections: number,
-  isDisconnect: (error: unknown) => boolean,
+  dialect: Dialect,
   clock: Clock,
 ): Driver<PgTransaction> {
   surviveIdleErrors(pool);
-  const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
+  const names = (Object.keys(tables) as (keyof typeof tables)[]).map((name) => dialect.table(name));
+  const lanes = new Lanes<PgConnection>(connections, async () => {
+    const connection = await connect(pool);
+    connection.lookedAtSizes = clock.now();
+    return connection;
+  });
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (connection) => {
         const { client, direct } = connection;
-        if (direct) forgetOldPlans(connection, clock.now());
         const send = (call: Call): Promise<Row[]> => execute(client, call, direct);
         // Each statement by itself also behind a pooler: a script may go on after one that failed.
         const sendAlone = direct
           ? send
           : (call: Call) => inTransaction(connection, () => send(call));
         try {
+          if (direct) await forgetOldPlans(connection, names, clock.now());
           return transaction
             ? await inTransaction(connection, () => drive(send, script()))
             : await drive(sendAlone, script());
         } catch (error) {
-          if (isDisconnect(error)) connection.broken = true;
+          if (dialect.classify(error) === "disconnected") connection.broken = true;
           throw error;
         }
       }),
@@ -129,12 +141,23 @@ export function postgresDriver(
   };
 }
 
-/** Not awaited: it travels with the next statement. */
-function forgetOldPlans(connection: PgConnection, now: number): void {
-  if (Math.abs(now - connection.plannedAt) < PLAN_LIFE_MS) return;
-  connection.plannedAt = now;
-  connection.client.query({ text: "DISCARD PLANS" }).catch(() => {});
+async function forgetOldPlans(
+  connection: PgConnection,
+  names: readonly string[],
+  now: number,
+): Promise<void> {
+  if (Math.abs(now - connection.lookedAtSizes) < LOOK_AT_SIZES_MS) return;
+  const { client } = connection;
+  const { rows } = await client.query({ name: "pawl.sizes", text: SIZES, values: [names] });
+  const sizes = (rows as { bytes: unknown }[]).map(({ bytes }) => doublings(Number(bytes))).join();
+  connection.lookedAtSizes = now;
+  if (sizes === connection.sizes) return;
+  connection.sizes = sizes;
+  // Not awaited: it travels with the next statement, whose own failure is the one to report.
+  client.query({ text: "DISCARD PLANS" }).catch(() => {});
 }
+
+const doublings = (bytes: number): number => Math.ceil(Math.log2(bytes + 1));
 
 const surviving = new WeakSet<PgPool>();
 
@@ -190,7 +213,8 @@ async function open(
   const connection = {
     client,
     direct: false,
-    plannedAt: 0,
+    lookedAtSizes: 0,
+    sizes: "",
     broken: false,
     close: () => void client.end().catch(() => {}),
   };
