@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { sharedMacrotask } from "./runtime.js";
+import { sharedMacrotask, webRuntime } from "./runtime.js";
 
 test("callbacks share a macrotask, and one that throws keeps no other from its turn", () => {
   const macrotasks: (() => void)[] = [];
-  const defer = sharedMacrotask((callback) => void macrotasks.push(callback));
+  const defer = sharedMacrotask((callback) => void macrotasks.push(callback), 1);
   const called: string[] = [];
   const next = (): void => macrotasks.shift()?.();
 
@@ -20,4 +20,44 @@ test("callbacks share a macrotask, and one that throws keeps no other from its t
   next();
   expect(called.toSorted()).toEqual(["a", "b", "later"]);
   expect(macrotasks).toEqual([]);
+});
+
+test("where one leads to the next some are asked for ahead, until one has nothing to do", () => {
+  const macrotasks: (() => void)[] = [];
+  const defer = sharedMacrotask((callback) => void macrotasks.push(callback), 4);
+  const asked: number[] = [];
+  let left = 10;
+  const chain = (): void => {
+    left -= 1;
+    if (left > 0) defer(chain);
+  };
+  const ask = (callback: () => void): void => {
+    defer(callback);
+    asked.push(macrotasks.length);
+  };
+  ask(chain);
+  let run = 0;
+  for (; macrotasks.length > 0; run++) macrotasks.shift()?.();
+  expect(left).toBe(0);
+  // 1 + 2 + 4 + 4: the last one was idle.
+  expect(run).toBe(11);
+  ask(() => {});
+  expect(asked).toEqual([1, 1]);
+});
+
+test("what the code does with one callback is over before the next, however often it awaits", async () => {
+  const log: string[] = [];
+  await new Promise<void>((resolve) => {
+    const go = (n: number): void => {
+      log.push(`called ${n}`);
+      void (async () => {
+        for (let hop = 0; hop < 20; hop++) await Promise.resolve();
+        log.push(`reacted ${n}`);
+      })();
+      webRuntime.scheduler.macrotask(n === 50 ? resolve : () => go(n + 1));
+    };
+    go(1);
+  });
+  const expected = Array.from({ length: 50 }, (_, n) => [`called ${n + 1}`, `reacted ${n + 1}`]);
+  expect(log).toEqual(expected.flat());
 });

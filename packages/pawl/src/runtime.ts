@@ -1,4 +1,4 @@
-import type { AsyncContext, Cancel, Runtime } from "./model/seams.js";
+import type { AsyncContext, Cancel, Runtime, Scheduler } from "./model/seams.js";
 import { utf8, type WebResponse } from "./model/web.js";
 
 /** What every modern JavaScript runtime has. With `testing/`, the only place that touches the real world. */
@@ -29,13 +29,25 @@ function after(ms: number, callback: () => void): Cancel {
   return () => clearTimeout(timer);
 }
 
-/** All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd. */
+/**
+ * All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd.
+ *
+ * Where one leads to the next, as in a replay, several are asked for ahead: Node then runs them in one round of its
+ * event loop, 5 µs a step instead of 10 in a process that has just begun.
+ */
 export function sharedMacrotask(
   next: (callback: () => void) => void = nextMacrotask,
+  mostAhead = 1,
 ): (callback: () => void) => void {
   /** Calls that wait for the next macrotask. */
   let waiting: (() => void)[] = [];
+  /** Macrotasks that are still to come, of how many that were asked for together, and whether one had nothing to do. */
+  let coming = 0;
+  let ahead = 0;
+  let wasIdle = false;
   const callAll = (): void => {
+    coming -= 1;
+    if (waiting.length === 0) wasIdle = true;
     const callbacks = waiting;
     let called = 0;
     waiting = [];
@@ -50,7 +62,11 @@ export function sharedMacrotask(
     }
   };
   const defer = (callback: () => void): void => {
-    if (waiting.push(callback) === 1) next(callAll);
+    waiting.push(callback);
+    if (coming > 0) return;
+    ahead = wasIdle ? 1 : Math.min(2 * ahead || 1, mostAhead);
+    wasIdle = false;
+    for (; coming < ahead; coming++) next(callAll);
   };
   return defer;
 }
@@ -86,6 +102,12 @@ export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)));
 }
 
+function macrotasks(): Pick<Scheduler, "macrotask" | "round"> {
+  const round = sharedMacrotask();
+  const hasRounds = typeof setImmediate === "function";
+  return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, 16) : round };
+}
+
 /** Called as a plain function: browsers want no other `this`. */
 export function webFetch(url: string, init: object): Promise<WebResponse> {
   return fetch(url, init);
@@ -96,7 +118,7 @@ export function webFetch(url: string, init: object): Promise<WebResponse> {
  * and those of one that was evicted never come.
  */
 export function newWebRuntime(): Runtime {
-  return { ...webRuntime, scheduler: { ...webRuntime.scheduler, macrotask: sharedMacrotask() } };
+  return { ...webRuntime, scheduler: { ...webRuntime.scheduler, ...macrotasks() } };
 }
 
 /** Where one for the whole process will do. */
@@ -110,7 +132,7 @@ export const webRuntime: Runtime = {
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after,
     grace: after,
-    macrotask: sharedMacrotask(),
+    ...macrotasks(),
   },
   context: asyncContext(),
 };

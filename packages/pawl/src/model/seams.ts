@@ -24,6 +24,8 @@ export interface Scheduler {
   grace(ms: number, callback: () => void): Cancel;
   /** Calls back in a new macrotask: all that the code could do without waiting is done by then. */
   macrotask(callback: () => void): void;
+  /** In a later one: what arrives together has arrived by then, and can travel together. */
+  round(callback: () => void): void;
 }
 
 export type Cancel = () => void;

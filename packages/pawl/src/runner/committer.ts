@@ -67,11 +67,11 @@ export class Committer {
     this.#waiting.clear();
   }
 
-  /** In a macrotask, so that all runs that move together travel together. */
+  /** In the next round, so that all runs that move together travel together. */
   #scheduleSend(): void {
     if (this.#sendIsDue || !this.#maySend || this.#isClosed) return;
     this.#sendIsDue = true;
-    this.#runtime.scheduler.macrotask(() => {
+    this.#runtime.scheduler.round(() => {
       this.#sendIsDue = false;
       this.#sendNext(0);
       if (this.#waiting.size > 0) this.#scheduleSend();

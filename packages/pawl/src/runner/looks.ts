@@ -32,7 +32,7 @@ export class Looks {
   }
 
   soon(run: Run): void {
-    if (this.#wanted.size === 0) this.#runtime.scheduler.macrotask(() => void this.#look());
+    if (this.#wanted.size === 0) this.#runtime.scheduler.round(() => void this.#look());
     this.#wanted.add(run);
   }
 

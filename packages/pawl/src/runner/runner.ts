@@ -202,8 +202,8 @@ export class Runner implements RunHost, RunnerHints {
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
       const turns = this.#turns.begin(claimed, budget);
-      const done = turns.then(() => {
-        return this.#isStopping || this.#isClosed ? undefined : this.#unknownWork.report();
+      const done = turns.then(async () => {
+        if (!this.#isStopping && !this.#isClosed) await this.#unknownWork.report(this.isBusy);
       });
       return { count: claimed.length, done };
     });

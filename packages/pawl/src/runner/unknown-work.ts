@@ -3,7 +3,7 @@ import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
 import type { Lane, Store } from "../store/store.js";
 
-/** How often a runner looks for work that it does not know. */
+/** How often an idle runner looks for work that it does not know. A busy one has better things to do, for as long again. */
 const EVERY_MS = 60_000;
 /** A hook that another process has is called sooner than this. */
 const OVERDUE_MS = 60_000;
@@ -16,7 +16,9 @@ export class UnknownWork {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #reported = new Set<string>();
-  #lookedAtMs = -Infinity;
+  #dueAtMs = -Infinity;
+  /** Since when a look is due that a busy runner has put off. */
+  #putOffAtMs: number | null = null;
 
   constructor(
     store: Store,
@@ -32,10 +34,13 @@ export class UnknownWork {
     this.#logger = logger;
   }
 
-  async report(): Promise<void> {
+  async report(isBusy: boolean): Promise<void> {
     const nowMs = this.#clock.now();
-    if (nowMs < this.#lookedAtMs + EVERY_MS) return;
-    this.#lookedAtMs = nowMs;
+    if (nowMs < this.#dueAtMs) return;
+    this.#putOffAtMs ??= nowMs;
+    if (isBusy && nowMs < this.#putOffAtMs + EVERY_MS) return;
+    this.#dueAtMs = nowMs + EVERY_MS;
+    this.#putOffAtMs = null;
     try {
       for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
         this.#say("workflow.unknown", { workflow: handler, queue });

@@ -48,15 +48,15 @@ function setUp() {
   };
 }
 
-const nextMacrotask = (): Promise<void> =>
-  new Promise((resolve) => webRuntime.scheduler.macrotask(resolve));
+const nextRound = (): Promise<void> =>
+  new Promise((resolve) => webRuntime.scheduler.round(resolve));
 const iids = (instances: readonly NewInstance[]): string[] => instances.map(({ iid }) => iid);
 
 describe("creates", () => {
-  it("a lone one is sent in the next macrotask", async () => {
+  it("a lone one is sent in the next round", async () => {
     const { create, sizes } = setUp();
     void create([anInstance()]);
-    await nextMacrotask();
+    await nextRound();
     expect(sizes()).toEqual(["together 1"]);
   });
 
@@ -64,13 +64,13 @@ describe("creates", () => {
     const { create, succeed, sizes } = setUp();
     const requests = [1, 2, 3, 1].map((size) => someInstances(size));
     const answers = [create(requests[0]!)];
-    await nextMacrotask();
+    await nextRound();
     answers.push(...requests.slice(1).map((request) => create(request)));
-    await nextMacrotask();
+    await nextRound();
     expect(sizes()).toEqual(["together 1"]);
     succeed();
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sizes()).toEqual(["together 1", "together 6"]);
     succeed();
     expect(await Promise.all(answers)).toEqual(requests.map(iids));
@@ -79,10 +79,10 @@ describe("creates", () => {
   it("for other runners travel apart", async () => {
     const { create, succeed, sent } = setUp();
     for (const runner of ["a", null, "a", null]) void create([anInstance()], runner);
-    await nextMacrotask();
+    await nextRound();
     succeed();
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sent.map(({ runner, iids: { length } }) => [runner, length])).toEqual([
       ["a", 2],
       [null, 2],
@@ -95,9 +95,9 @@ describe("creates", () => {
     for (const size of [201, 150, 50, 1]) void create(someInstances(size));
     for (let n = 0; n < 2; n++) void create([anInstance(long)]);
     for (let n = 0; n < 4; n++) {
-      await nextMacrotask();
+      await nextRound();
       succeed();
-      await nextMacrotask();
+      await nextRound();
     }
     expect(sizes()).toEqual(["together 201", "together 200", "together 2", "together 1"]);
   });
@@ -106,12 +106,12 @@ describe("creates", () => {
     const { create, fail, succeed, sizes } = setUp();
     const requests = [1, 2, 1].map((size) => someInstances(size));
     const answers = requests.map((request) => create(request));
-    await nextMacrotask();
+    await nextRound();
     fail(new Error("one of them"));
-    await nextMacrotask();
+    await nextRound();
     const later = create([anInstance()]);
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sizes()).toEqual(["together 4", "alone 1", "alone 2", "alone 1", "together 1"]);
     succeed();
     fail(new Error("this one"));
@@ -128,14 +128,14 @@ describe("creates", () => {
   it("a lone one is written again for a lock, not for a mistake", async () => {
     const { create, fail, sizes } = setUp();
     const locked = create([anInstance()]);
-    await nextMacrotask();
+    await nextRound();
     fail(new Locked());
-    await nextMacrotask();
+    await nextRound();
     expect(sizes()).toEqual(["together 1", "alone 1"]);
     fail(new Away());
     expect(await locked).toEqual(new Away());
     const mistaken = create([anInstance()]);
-    await nextMacrotask();
+    await nextRound();
     fail(new Error("no"));
     expect(await mistaken).toEqual(new Error("no"));
     expect(sizes().slice(2)).toEqual(["together 1"]);
@@ -144,10 +144,10 @@ describe("creates", () => {
   it("are given up together when the store is away", async () => {
     const { create, fail, sizes } = setUp();
     const answers = Array.from({ length: 200 }, () => create([anInstance()]));
-    await nextMacrotask();
+    await nextRound();
     fail(new Away());
     expect(new Set(await Promise.all(answers))).toEqual(new Set([new Away()]));
-    await nextMacrotask();
+    await nextRound();
     expect(sizes()).toEqual(["together 200"]);
   });
 
@@ -156,32 +156,32 @@ describe("creates", () => {
     const pair = (): void => [1, 2].forEach(() => void create([anInstance()]));
     for (let n = 0; n < 5; n++) {
       pair();
-      await nextMacrotask();
+      await nextRound();
       pass(100);
-      await nextMacrotask();
+      await nextRound();
     }
     expect(sizes()).toEqual(["together 2", "together 2", "together 2"]);
     succeed();
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sizes().slice(3)).toEqual(["together 4"]);
   });
 
   it("wait for the newest group, not for one before it that is answered late", async () => {
     const { create, pass, succeed, sizes } = setUp();
     void create([anInstance()]);
-    await nextMacrotask();
+    await nextRound();
     void create([anInstance()]);
     pass(100);
-    await nextMacrotask();
+    await nextRound();
     void create([anInstance()]);
     succeed();
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sizes()).toEqual(["together 1", "together 1"]);
     succeed();
-    await nextMacrotask();
-    await nextMacrotask();
+    await nextRound();
+    await nextRound();
     expect(sizes().length).toBe(3);
   });
 });

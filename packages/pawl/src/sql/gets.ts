@@ -30,11 +30,11 @@ export function getsTogether(
   let sendIsDue = false;
   let onTheirWay = 0;
 
-  /** In a macrotask, so that callers that move together are read together. */
+  /** In the next round, so that callers that move together are read together. */
   const scheduleSend = (): void => {
     if (sendIsDue || waiting.length === 0 || onTheirWay === MAX_ON_THEIR_WAY) return;
     sendIsDue = true;
-    scheduler.macrotask(() => {
+    scheduler.round(() => {
       sendIsDue = false;
       const group = waiting.slice(0, MAX_TARGETS);
       waiting = waiting.slice(MAX_TARGETS);

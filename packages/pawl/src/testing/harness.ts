@@ -101,13 +101,16 @@ export class Harness<R extends Registry, Tx> {
 
   #assemble(): Assembled<R, Tx> {
     const runtime = this.#time.runtime();
-    const macrotask = (callback: () => void): void => {
+    const counted = (callback: () => void): (() => void) => {
       this.#macrotasks += 1;
-      runtime.scheduler.macrotask(() => {
+      return () => {
         this.#macrotasks -= 1;
         callback();
-      });
+      };
     };
+    const { scheduler } = runtime;
+    const macrotask = (callback: () => void): void => scheduler.macrotask(counted(callback));
+    const round = (callback: () => void): void => scheduler.round(counted(callback));
     const grace = (ms: number, callback: () => void): Cancel => {
       let isOver = false;
       const end = (): void => {
@@ -115,7 +118,7 @@ export class Harness<R extends Registry, Tx> {
         isOver = true;
       };
       this.#graces += 1;
-      const cancel = runtime.scheduler.grace(ms, () => {
+      const cancel = scheduler.grace(ms, () => {
         end();
         callback();
       });
@@ -127,7 +130,7 @@ export class Harness<R extends Registry, Tx> {
     return assemble(
       { ...this.#options, store: this.#store.store },
       {
-        runtime: { ...runtime, scheduler: { ...runtime.scheduler, macrotask, grace } },
+        runtime: { ...runtime, scheduler: { ...scheduler, macrotask, round, grace } },
         timing: defaultTiming,
         runner: { ...defaultRunnerOptions, ...this.#options.runner },
         overrides: this.#doubles,

@@ -41,6 +41,7 @@ export class VirtualTime extends ManualClock {
         sleep: (ms) => new Promise((resolve) => void this.after(ms, resolve)),
         grace: (ms, callback) => webRuntime.scheduler.after(Math.min(ms, MAX_GRACE_MS), callback),
         macrotask: (callback) => webRuntime.scheduler.macrotask(callback),
+        round: (callback) => webRuntime.scheduler.round(callback),
       },
     };
   }

@@ -99,6 +99,7 @@ export class Process {
         grace: (ms, callback) => this.after(ms, callback),
         sleep: (ms) => new Promise((resolve) => void this.after(ms, resolve)),
         macrotask: (callback) => world.task(() => this.enter(callback)),
+        round: (callback) => world.task(() => this.enter(callback)),
       },
       context: {
         run: (value, callback) => asyncContext.run(value, callback),
