@@ -8,6 +8,8 @@ const ON_WORK = 0.8;
 const WHEN_IDLE = 1.2;
 /** Something is due, and a claim does not get it: it is locked, or was taken just now. Doubles each time. */
 const FRUITLESS_MS = 5;
+/** Runs that were found come first: what falls due next is asked for a little later. */
+const SETTLE_MS = 30;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
 
@@ -89,6 +91,7 @@ export class Dispatcher {
       if (count < room) break;
     }
     if (found > 0) this.#fruitless = 0;
+    await this.#rest(SETTLE_MS);
     // Something was announced meanwhile: no need to ask.
     if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();

@@ -29,6 +29,10 @@ function after(ms: number, callback: () => void): Cancel {
   return () => clearTimeout(timer);
 }
 
+type Callback = () => void;
+
+const nothing: Callback = () => {};
+
 /**
  * All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd.
  *
@@ -36,33 +40,39 @@ function after(ms: number, callback: () => void): Cancel {
  * event loop, 5 µs a step instead of 10 in a process that has just begun.
  */
 export function sharedMacrotask(
-  next: (callback: () => void) => void = nextMacrotask,
+  next: (callback: Callback) => void = nextMacrotask,
   mostAhead = 1,
-): (callback: () => void) => void {
-  /** Calls that wait for the next macrotask. */
-  let waiting: (() => void)[] = [];
+): (callback: Callback) => void {
+  /** Calls that wait for the next macrotask. Two lists take turns: a new one for each would be 150 bytes. */
+  let waiting: Callback[] = [];
+  let spare: Callback[] = [];
+  let count = 0;
   /** Macrotasks that are still to come, of how many that were asked for together, and whether one had nothing to do. */
   let coming = 0;
   let ahead = 0;
   let wasIdle = false;
   const callAll = (): void => {
     coming -= 1;
-    if (waiting.length === 0) wasIdle = true;
+    if (count === 0) wasIdle = true;
     const callbacks = waiting;
+    const end = count;
+    waiting = spare;
+    spare = callbacks;
+    count = 0;
     let called = 0;
-    waiting = [];
     try {
-      for (const callback of callbacks) {
-        called += 1;
+      for (; called < end; called++) {
+        const callback = callbacks[called] as Callback;
+        callbacks[called] = nothing;
         callback();
       }
     } finally {
       // What one of them throws is for the process to see, and must not keep the others from their turn.
-      for (const callback of callbacks.slice(called)) defer(callback);
+      for (called += 1; called < end; called++) defer(callbacks[called] as Callback);
     }
   };
-  const defer = (callback: () => void): void => {
-    waiting.push(callback);
+  const defer = (callback: Callback): void => {
+    waiting[count++] = callback;
     if (coming > 0) return;
     ahead = wasIdle ? 1 : Math.min(2 * ahead || 1, mostAhead);
     wasIdle = false;

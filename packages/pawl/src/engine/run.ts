@@ -12,7 +12,14 @@ import { Journal } from "./journal.js";
 import { failure, type Outcome } from "./outcome.js";
 import { Patience } from "./patience.js";
 import { decoded } from "./settlements.js";
-import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
+import {
+  mayBeUnheard,
+  type Body,
+  type Outcome as StepOutcome,
+  type Settlement,
+  type Step,
+  type StepType,
+} from "./step.js";
 import type { StepPolicy } from "./step-config.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
@@ -297,7 +304,7 @@ export class Run {
 
   /** The code asks again for what it was given before. */
   #again(step: Step): Promise<unknown> {
-    const outcome = decoded(step, step.settled as Settlement, this.#context.codec);
+    const outcome = this.#decode(step, step.settled as Settlement);
     if ("value" in outcome) return Promise.resolve(outcome.value);
     return mayBeUnheard(Promise.reject(outcome.error));
   }
@@ -320,13 +327,12 @@ export class Run {
   #schedulePass(): void {
     if (this.#passIsDue || this.#place === "gone") return;
     this.#passIsDue = true;
-    this.#context.runtime.scheduler.macrotask(() => {
-      this.#passIsDue = false;
-      this.#pass();
-    });
+    this.#context.runtime.scheduler.macrotask(this.#pass);
   }
 
-  #pass(): void {
+  // One function and one decoder for all passes of a run: made anew for each, they were a tenth of what a replay allocates.
+  readonly #pass = (): void => {
+    this.#passIsDue = false;
     this.#isInStride = false;
     if (this.#place === "gone") return;
     if (this.#place === "parked") {
@@ -337,7 +343,7 @@ export class Run {
     if (this.#isGivingUp) return;
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
-      if (next !== null) return "deliver" in next ? this.#deliver(next.deliver) : this.#wait();
+      if (next !== null) return next === "missing" ? this.#wait() : this.#deliver(next);
       if (this.#frontier.endWaits()) return this.#schedulePass();
       this.#frontier.startBodies(this.#gate);
       // As a rule a body was over at once: what the code does with its result goes into the same part.
@@ -346,7 +352,10 @@ export class Run {
     if (this.#hasPartOnItsWay || !this.#hasNews()) return this.#watch();
     this.#patience.notStuck();
     this.#host.submit(this);
-  }
+  };
+
+  readonly #decode = (step: Step, settlement: Settlement): StepOutcome =>
+    decoded(step, settlement, this.#context.codec);
 
   /** A part that parks, gives back or ends the run is on its way. */
   get #isGivingUp(): boolean {
@@ -358,7 +367,7 @@ export class Run {
     this.#patience.over();
     this.#isInStride = true;
     this.#counts.ended();
-    step.deliver((settlement) => decoded(step, settlement, this.#context.codec));
+    step.deliver(this.#decode);
     this.#schedulePass();
   }
 

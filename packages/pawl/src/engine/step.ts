@@ -65,7 +65,8 @@ export class Step {
   needsStartRow = false;
   hasStartRow = false;
 
-  #waiting: Waiting[] | null = null;
+  /** Mostly one. */
+  #waiting: Waiting | Waiting[] | null = null;
 
   constructor(identity: Identity) {
     this.ord = identity.ord;
@@ -112,19 +113,18 @@ export class Step {
   /** The promise that the code gets. */
   promise(): Promise<unknown> {
     const waiting = new Waiting();
-    // Mostly one: an array that grows has room for seventeen.
-    if (this.#waiting === null) this.#waiting = [waiting];
-    else this.#waiting.push(waiting);
+    this.#waiting = this.#waiting === null ? waiting : [this.#waiting, waiting].flat();
     return waiting.promise;
   }
 
-  deliver(decode: (settlement: Settlement) => Outcome): void {
+  deliver(decode: (step: Step, settlement: Settlement) => Outcome): void {
     this.isDelivered = true;
     this.body = null;
     const waiting = this.#waiting;
     this.#waiting = null;
     if (this.settled === null || waiting === null) return;
-    for (const caller of waiting) caller.settle(decode(this.settled));
+    if (waiting instanceof Waiting) waiting.settle(decode(this, this.settled));
+    else for (const each of waiting) each.settle(decode(this, this.settled));
   }
 }
 

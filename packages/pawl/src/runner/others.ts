@@ -18,6 +18,8 @@ const OVERFULL_EVERY_MS = 1_000;
 /** All are told, and one of them takes it: who came too late the last times gives the others a head start. */
 const HEAD_START_MS = 5;
 const MAX_VAIN = 5;
+/** What was said while nobody listened is not so urgent that runs which have just begun should wait for the look. */
+const CATCH_UP_MS = 30;
 const LAST_WORDS_MS = 500;
 
 /** What this process and the others on its database tell one another, where the database carries hints. */
@@ -117,7 +119,7 @@ export class Others {
   }
 
   #listening(): void {
-    this.#events.due(0);
+    this.#events.due(CATCH_UP_MS);
     this.#waiters.tellAll();
   }
 

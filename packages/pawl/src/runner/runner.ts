@@ -152,6 +152,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#lease.leaseMs = this.#options.leaseMs;
     this.#dispatcher = wake;
     this.#tellStopped = stopped;
+    this.#unknownWork.begin();
     this.#others.listen(listen);
   }
 
@@ -202,8 +203,8 @@ export class Runner implements RunHost, RunnerHints {
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
       const turns = this.#turns.begin(claimed, budget);
-      const done = turns.then(async () => {
-        if (!this.#isStopping && !this.#isClosed) await this.#unknownWork.report(this.isBusy);
+      const done = turns.then(() => {
+        return this.#isStopping || this.#isClosed ? undefined : this.#unknownWork.report();
       });
       return { count: claimed.length, done };
     });

@@ -3,8 +3,10 @@ import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
 import type { Lane, Store } from "../store/store.js";
 
-/** How often an idle runner looks for work that it does not know. A busy one has better things to do, for as long again. */
+/** How often a runner looks for work that it does not know. */
 const EVERY_MS = 60_000;
+/** A process that begins has better things to do. */
+const FIRST_AFTER_MS = 2_000;
 /** A hook that another process has is called sooner than this. */
 const OVERDUE_MS = 60_000;
 
@@ -17,8 +19,6 @@ export class UnknownWork {
   readonly #logger: Logger;
   readonly #reported = new Set<string>();
   #dueAtMs = -Infinity;
-  /** Since when a look is due that a busy runner has put off. */
-  #putOffAtMs: number | null = null;
 
   constructor(
     store: Store,
@@ -34,13 +34,15 @@ export class UnknownWork {
     this.#logger = logger;
   }
 
-  async report(isBusy: boolean): Promise<void> {
+  /** The runner begins to serve. */
+  begin(): void {
+    this.#dueAtMs = this.#clock.now() + FIRST_AFTER_MS;
+  }
+
+  async report(): Promise<void> {
     const nowMs = this.#clock.now();
     if (nowMs < this.#dueAtMs) return;
-    this.#putOffAtMs ??= nowMs;
-    if (isBusy && nowMs < this.#putOffAtMs + EVERY_MS) return;
     this.#dueAtMs = nowMs + EVERY_MS;
-    this.#putOffAtMs = null;
     try {
       for (const { queue, handler } of await this.#store.unknownLanes(this.#lanes)) {
         this.#say("workflow.unknown", { workflow: handler, queue });

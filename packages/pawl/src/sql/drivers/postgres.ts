@@ -58,8 +58,8 @@ const MIGRATION_TIMEOUT_MS = 3_600_000;
  *
  * That is not enough: in a table that was analysed while it was empty every index costs the same, and the plan may
  * walk along the wrong one. New statistics make the server plan anew by itself; beside them a plan depends on how large
- * the tables are. So a connection looks at that once a second, and forgets its plans when one has doubled. (Forgotten
- * every second they took 3 ms of each event that came after a pause.)
+ * the tables are. So a connection looks at that once a second, and forgets its plans when one has become eight times as
+ * large. (Forgotten every second they took 3 ms of each event that came after a pause.)
  */
 const LOOK_AT_SIZES_MS = 1_000;
 const SIZES = "SELECT pg_relation_size(to_regclass(t)) AS bytes FROM unnest($1::text[]) AS t";
@@ -107,6 +107,8 @@ export function postgresDriver(
   const lanes = new Lanes<PgConnection>(connections, async () => {
     const connection = await connect(pool);
     connection.lookedAtSizes = clock.now();
+    // Not awaited: it travels with the first statement.
+    if (connection.direct) lookAtSizes(connection, names).catch(() => {});
     return connection;
   });
   return {
@@ -147,17 +149,21 @@ async function forgetOldPlans(
   now: number,
 ): Promise<void> {
   if (Math.abs(now - connection.lookedAtSizes) < LOOK_AT_SIZES_MS) return;
-  const { client } = connection;
-  const { rows } = await client.query({ name: "pawl.sizes", text: SIZES, values: [names] });
-  const sizes = (rows as { bytes: unknown }[]).map(({ bytes }) => doublings(Number(bytes))).join();
+  const before = connection.sizes;
+  await lookAtSizes(connection, names);
   connection.lookedAtSizes = now;
-  if (sizes === connection.sizes) return;
-  connection.sizes = sizes;
+  if (connection.sizes === before) return;
   // Not awaited: it travels with the next statement, whose own failure is the one to report.
-  client.query({ text: "DISCARD PLANS" }).catch(() => {});
+  connection.client.query({ text: "DISCARD PLANS" }).catch(() => {});
 }
 
-const doublings = (bytes: number): number => Math.ceil(Math.log2(bytes + 1));
+async function lookAtSizes(connection: PgConnection, names: readonly string[]): Promise<void> {
+  const query = { name: "pawl.sizes", text: SIZES, values: [names] };
+  const rows = (await connection.client.query(query)).rows as { bytes: unknown }[];
+  connection.sizes = rows.map(({ bytes }) => magnitude(Number(bytes))).join();
+}
+
+const magnitude = (bytes: number): number => Math.ceil(Math.log2(bytes + 1) / 3);
 
 const surviving = new WeakSet<PgPool>();
 

@@ -3,11 +3,16 @@ import type { RowValues } from "../../statement.js";
 
 /** Results and nothing else: its ticket is locked, not written. */
 export function isProgress(part: Part): boolean {
-  const { attempts, consumed, spawns, deliveries } = part;
+  return isProgressWithEvents(part) && part.consumed.length === 0;
+}
+
+/** Results, some of them of events that it has waited for. */
+export function isProgressWithEvents(part: Part): boolean {
+  const { attempts, spawns, deliveries } = part;
   return (
     part.next.kind === "continue" &&
     part.takeovers === undefined &&
-    attempts.length + consumed.length + spawns.length + deliveries.length === 0
+    attempts.length + spawns.length + deliveries.length === 0
   );
 }
 

@@ -79,14 +79,7 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
         error: attempt.error,
       })),
     ),
-    consumed: parts.flatMap((part) =>
-      part.consumed.map(({ number, ord }) => ({
-        iid: part.iid,
-        run_no: part.runNumber,
-        number,
-        ord,
-      })),
-    ),
+    consumed: consumedRows(parts),
     spawns: parts.flatMap((part) =>
       part.spawns.map((spawn) => ({
         parent: part.iid,
@@ -115,6 +108,12 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
 
 export function stepRows(parts: readonly Part[]): RowValues[] {
   return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step)));
+}
+
+export function consumedRows(parts: readonly Part[]): RowValues[] {
+  return parts.flatMap(({ iid, runNumber, consumed }) =>
+    consumed.map(({ number, ord }) => ({ iid, run_no: runNumber, number, ord })),
+  );
 }
 
 function partRow(part: Part): RowValues {
