@@ -19,8 +19,7 @@ const event: WorkflowEvent = {
 const run: StartedRun = {
   event,
   step: {} as WorkflowStep,
-  env: { region: "eu" },
-  workflows: { CHILD: "the binding" },
+  tools: { env: { region: "eu" }, workflows: { CHILD: "the binding" } },
 };
 
 class Order extends WorkflowEntrypoint<{ region: string }, unknown, { CHILD: string }> {
@@ -88,8 +87,8 @@ describe("a definition", () => {
       }),
     });
     expect(entry).toMatchObject({ name: "ping", binding: "PING" });
-    const { step, env, workflows } = run;
-    expect(await entry.start(run)).toEqual({ given: event, step, env, workflows });
+    const { step, tools } = run;
+    expect(await entry.start(run)).toEqual({ given: event, step, ...tools });
   });
 
   test("that throws at once rejects", async () => {

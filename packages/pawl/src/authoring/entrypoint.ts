@@ -24,13 +24,17 @@ export abstract class WorkflowEntrypoint<
   declare readonly [types]: { readonly env: Env; readonly params: Params };
 
   protected env: Env;
-  /** The host's bindings, for children. */
-  protected workflows: B;
+  readonly #ctx: { readonly workflows: B };
 
   /** `ctx` is the engine's: a class with a constructor of its own hands it on. */
   constructor(ctx: object, env: Env) {
     this.env = env;
-    this.workflows = (ctx as { workflows: B }).workflows;
+    this.#ctx = ctx as { readonly workflows: B };
+  }
+
+  /** The host's bindings, for children. */
+  protected get workflows(): B {
+    return this.#ctx.workflows;
   }
 
   abstract run(event: WorkflowEvent<Params>, step: WorkflowStep): Promise<unknown>;

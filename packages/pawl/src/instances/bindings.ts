@@ -88,7 +88,7 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
 
   async #insert(wanted: readonly Wanted[], tx: Tx | undefined): Promise<boolean[]> {
     const { context, entry, parent, newId } = this.#scope;
-    await parent?.barrier();
+    if (parent !== undefined) await parent.barrier();
     return insert(context, entry, wanted, newId, tx);
   }
 }

@@ -53,12 +53,13 @@ export async function insert<Tx>(
 ): Promise<boolean[]> {
   const rows: NewInstance[] = [];
   for (const { id, origin, params, what } of wanted) {
+    const encoded = encodeParams(context, entry, params, what);
     rows.push({
       iid: newId(),
       workflow: entry.name,
       id,
       queue: entry.queue,
-      params: await encodeParams(context, entry, params, what),
+      params: encoded instanceof Promise ? await encoded : encoded,
       ...(origin === undefined ? {} : { origin }),
     });
   }

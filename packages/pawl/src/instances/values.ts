@@ -9,12 +9,15 @@ import type { InstancesContext } from "./ports.js";
 /** What callers hand in, checked by the workflow's schema and encoded. Undefined is stored as nothing. */
 type Border = Pick<InstancesContext<never>, "codec" | "limits">;
 
+/** Without a schema there is nothing to wait for. */
+type Encoded = string | null | Promise<string | null>;
+
 export function encodeParams(
   { codec, limits }: Border,
   entry: WorkflowEntry,
   params: unknown,
   what = "params",
-): Promise<string | null> {
+): Encoded {
   const context = { what, maxBytes: limits.paramsMaxBytes };
   return encode(codec, entry.params, params, context, "INVALID_PARAMS");
 }
@@ -23,7 +26,7 @@ export function encodePayload(
   { codec, limits }: Border,
   entry: WorkflowEntry,
   event: { readonly type: string; readonly payload?: unknown },
-): Promise<string | null> {
+): Encoded {
   const { events = {} } = entry;
   const schema = Object.hasOwn(events, event.type) ? events[event.type] : undefined;
   const context = {
@@ -33,19 +36,26 @@ export function encodePayload(
   return encode(codec, schema, event.payload, context, "INVALID_EVENT_PAYLOAD");
 }
 
-async function encode(
+function encode(
   codec: Codec,
   schema: Schema | undefined,
   given: unknown,
   context: EncodeContext,
   code: WorkflowErrorCode,
-): Promise<string | null> {
-  let value = given;
-  if (schema !== undefined) {
-    const validated = await validate(schema, given);
-    if (!validated.ok) throw new WorkflowError(code, `${context.what}: ${validated.message}`);
-    value = validated.value;
-  }
+): Encoded {
+  if (schema === undefined) return encodeValid(codec, given, context, code);
+  return validate(schema, given).then((validated) => {
+    if (validated.ok) return encodeValid(codec, validated.value, context, code);
+    throw new WorkflowError(code, `${context.what}: ${validated.message}`);
+  });
+}
+
+function encodeValid(
+  codec: Codec,
+  value: unknown,
+  context: EncodeContext,
+  code: WorkflowErrorCode,
+): string | null {
   if (value === undefined) return null;
   try {
     return codec.encode(value, context);

@@ -482,12 +482,20 @@ export class Runner implements RunHost, RunnerHints {
 
 const nothing: Started = { count: 0, done: Promise.resolve() };
 
-/** A run that was born leased. */
-function asClaimed(
-  run: Pick<Claimed, "iid" | "workflow" | "id" | "params" | "createdAt">,
-): Claimed {
+/** A run that was born leased. No spread: with one, this took a twentieth of the time of a short run. */
+function asClaimed({
+  iid,
+  workflow,
+  id,
+  params,
+  createdAt,
+}: Pick<Claimed, "iid" | "workflow" | "id" | "params" | "createdAt">): Claimed {
   return {
-    ...run,
+    iid,
+    workflow,
+    id,
+    params,
+    createdAt,
     runNumber: 1,
     claimNumber: 1,
     resuming: false,
@@ -495,6 +503,6 @@ function asClaimed(
     takeovers: 0,
     eventCount: 0,
     historyBytes: 0,
-    now: run.createdAt,
+    now: createdAt,
   };
 }
