@@ -115,7 +115,7 @@ export async function sha256(text: string): Promise<Uint8Array> {
 function macrotasks(): Pick<Scheduler, "macrotask" | "round"> {
   const round = sharedMacrotask();
   const hasRounds = typeof setImmediate === "function";
-  return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, 16) : round };
+  return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, 32) : round };
 }
 
 /** Called as a plain function: browsers want no other `this`. */

@@ -1,7 +1,7 @@
 import type { RepeatedStepNames } from "../authoring/options.js";
 import { DuplicateStepError, StepMismatchError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
-import type { StepRecord } from "../store/records.js";
+import type { LoadedStep } from "../store/records.js";
 import type { Attempt } from "./attempt.js";
 import { Step, type StepType } from "./step.js";
 
@@ -36,7 +36,7 @@ export class Journal {
   readonly #queue: Step[] = [];
   #nextOrd = 1;
 
-  constructor(records: readonly StepRecord[], names: RepeatedStepNames) {
+  constructor(records: readonly LoadedStep[], names: RepeatedStepNames) {
     this.#names = names;
     for (const record of records) {
       const step = Step.recorded(record);

@@ -1,5 +1,5 @@
 import { encodeError } from "../model/error-codec.js";
-import type { DbTime, StepRecord, StepStatus } from "../store/records.js";
+import type { DbTime, LoadedStep, StepStatus } from "../store/records.js";
 import type { Wake } from "../store/store.js";
 import type { Attempt } from "./attempt.js";
 import type { StepPolicy } from "./step-config.js";
@@ -76,19 +76,21 @@ export class Step {
     this.calledAfter = identity.calledAfter;
   }
 
-  static recorded(record: StepRecord): Step {
-    const step = new Step(record as StepRecord & { readonly type: StepType });
-    step.attempts = record.attempts;
-    step.recordedAs = record.status;
-    step.recordedAttempts = record.attempts;
-    step.recordedAt = record.startedAt;
-    step.wakeAt = record.wakeAt;
-    step.eventType = record.waitKey;
-    step.lastError = record.error;
-    if (record.seq !== null) {
-      const ok = record.status === "completed";
-      step.settled = { seq: record.seq, ok, text: (ok ? record.result : record.error) ?? "null" };
+  static recorded(record: LoadedStep): Step {
+    const step = new Step(record as LoadedStep & { readonly type: StepType });
+    const { status, seq, result, error, open } = record;
+    step.recordedAs = status;
+    if (seq !== null) {
+      const ok = status === "completed";
+      step.settled = { seq, ok, text: (ok ? result : error) ?? "null" };
     }
+    if (open === null) return step;
+    step.attempts = open.attempts;
+    step.recordedAttempts = open.attempts;
+    step.recordedAt = open.startedAt;
+    step.wakeAt = open.wakeAt;
+    step.eventType = open.waitKey;
+    step.lastError = error;
     return step;
   }
 

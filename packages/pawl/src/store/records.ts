@@ -72,6 +72,22 @@ export type StepRecord = {
   readonly claimNumber: number;
 };
 
+/** What the next owner of a run needs of a step. */
+export type LoadedStep = Pick<
+  StepRecord,
+  "ord" | "name" | "count" | "type" | "status" | "seq" | "calledAfter" | "result" | "error"
+> & {
+  /** How it stands; null if it is settled. */
+  readonly open: Pick<StepRecord, "attempts" | "startedAt" | "wakeAt" | "waitKey"> | null;
+};
+
+export function asLoaded(step: StepRecord): LoadedStep {
+  const { ord, name, count, type, status, seq, calledAfter, result, error } = step;
+  const { attempts, startedAt, wakeAt, waitKey } = step;
+  const open = isSettled(status) ? null : { attempts, startedAt, wakeAt, waitKey };
+  return { ord, name, count, type, status, seq, calledAfter, result, error, open };
+}
+
 /** Written only for steps that needed more than one attempt. */
 export type AttemptRecord = {
   readonly ord: number;

@@ -8,6 +8,7 @@ import type {
   EventRecord,
   InstanceRecord,
   RunRecord,
+  LoadedStep,
   StepRecord,
   StepStatus,
   Target,
@@ -290,7 +291,7 @@ export type LoadRequest = {
 export type LoadedRun = {
   readonly iid: string;
   readonly params: string | null;
-  readonly steps: StepRecord[];
+  readonly steps: LoadedStep[];
   /** Not yet consumed, in order. */
   readonly events: EventRecord[];
 };

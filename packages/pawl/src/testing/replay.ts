@@ -16,7 +16,7 @@ import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
 import type { Cancel } from "../model/seams.js";
 import { webRuntime } from "../runtime.js";
-import type { StepRecord } from "../store/records.js";
+import { asLoaded, type LoadedStep } from "../store/records.js";
 import type { Claimed, LoadedRun } from "../store/store.js";
 import type { ExportedHistory } from "./export-history.js";
 import { replayBindings } from "./replay-bindings.js";
@@ -396,11 +396,12 @@ function claimedFrom(history: ExportedHistory): Claimed {
 
 /** Without events: what is not recorded as received has not happened. */
 function loadedFrom({ iid, params, steps }: ExportedHistory): LoadedRun {
-  return { iid, params, steps: steps.map(unlessSettled), events: [] };
+  return { iid, params, steps: steps.map((step) => staysOpen(asLoaded(step))), events: [] };
 }
 
 /** A step that was open stays open: its wait does not end, and it has attempts left. */
-function unlessSettled(step: StepRecord): StepRecord {
-  if (step.seq !== null) return step;
-  return { ...step, attempts: 0, wakeAt: step.wakeAt === null ? null : Number.MAX_SAFE_INTEGER };
+function staysOpen(step: LoadedStep): LoadedStep {
+  if (step.open === null) return step;
+  const wakeAt = step.open.wakeAt === null ? null : Number.MAX_SAFE_INTEGER;
+  return { ...step, open: { ...step.open, attempts: 0, wakeAt } };
 }

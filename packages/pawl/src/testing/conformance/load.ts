@@ -1,8 +1,11 @@
+import { asLoaded } from "../../store/records.js";
 import { equal, ok, only } from "./assert.js";
 import {
   aPart,
   aRunner,
+  aRunningStep,
   aStep,
+  aWait,
   anEvent,
   claim,
   claimOne,
@@ -29,17 +32,21 @@ export const loadCases: readonly ConformanceCase[] = [
     for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
     const part = aPart(run, { seenEvents: 3, consumed: [{ number: 2, ord: 1 }] });
     await commitOk(store, { ...part, steps: [aStep(3), aStep(1)] });
-    await commitOk(
-      store,
-      aPart(run, { seenEvents: 3, partNumber: 2, steps: [aStep(12), aStep(2)] }),
-    );
+    const steps = [
+      aStep(12),
+      aStep(2, { count: 3, type: "sleep", result: null }),
+      aStep(4, { status: "errored", result: null, error: '{"message":"e"}' }),
+      aRunningStep(5, { attempts: 2 }),
+      aWait(6, { inMs: 60_000 }, { type: "waitForEvent", waitKey: "paid" }),
+    ];
+    await commitOk(store, aPart(run, { seenEvents: 3, partNumber: 2, steps }));
     const loaded = await loadOne(store, run);
     const recorded = (await stepsOf(store, run)).toSorted((a, b) => a.ord - b.ord);
     equal(loaded.params, '"p"', "params");
-    equal(loaded.steps, recorded, "steps");
+    equal(loaded.steps, recorded.map(asLoaded), "steps");
     equal(
       loaded.steps.map(({ ord }) => ord),
-      [1, 2, 3, 12],
+      [1, 2, 3, 4, 5, 6, 12],
       "the order of steps",
     );
     equal(

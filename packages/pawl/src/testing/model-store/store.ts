@@ -2,7 +2,7 @@ import type { HookName } from "../../model/hooks.js";
 import type { Clock } from "../../model/seams.js";
 import { isTerminal, type InstanceState } from "../../model/status.js";
 import { transition, type UserCommand } from "../../model/transitions.js";
-import type { DbTime, InstanceRecord, Target } from "../../store/records.js";
+import { asLoaded, type DbTime, type InstanceRecord, type Target } from "../../store/records.js";
 import type {
   Claimed,
   ClaimAnswer,
@@ -388,7 +388,7 @@ export class ModelStore implements Store<object> {
       return {
         iid,
         params: instance?.params ?? null,
-        steps: stepsOf(run),
+        steps: stepsOf(run).map(asLoaded),
         events: eventsOf(run).filter(({ consumedBy }) => consumedBy === null),
       };
     });
