@@ -1,5 +1,6 @@
 import type { DbTime } from "../store/records.js";
 import type { AttemptWrite, Part, StepWrite, Wake } from "../store/store.js";
+import { wakeTime } from "../store/wake.js";
 import type { Step } from "./step.js";
 
 /** About what a row takes besides its texts. */
@@ -162,10 +163,6 @@ export class Writes {
     for (const { seq, resolve } of this.#barriers) if (this.isDurable(seq)) resolve();
     this.#barriers = this.#barriers.filter(({ seq }) => !this.isDurable(seq));
   }
-}
-
-function wakeTime(wake: Wake, now: DbTime): DbTime {
-  return "at" in wake ? wake.at : now + wake.inMs;
 }
 
 function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {

@@ -1,5 +1,6 @@
 import { isSettled } from "../../../store/records.js";
-import type { Part, StepWrite, Wake } from "../../../store/store.js";
+import type { Part, StepWrite } from "../../../store/store.js";
+import { wakeTime } from "../../../store/wake.js";
 import { literal } from "../../dialects/mysql.js";
 import type { Sql } from "../../sql.js";
 import type { Row, Script, Statement } from "../../statement.js";
@@ -57,7 +58,7 @@ export function bulkSteps(sql: Sql, onConflict: string): (parts: readonly Part[]
           }
           list += `${list === "" ? "" : ","}(${head},${at - step.tookMs}`;
           if (hasEnds) list += isSettled(step.status) ? `,${at}` : ",NULL";
-          if (hasWakes) list += `,${literal(wakeAt(step.wake, at))}`;
+          if (hasWakes) list += `,${literal(step.wake && wakeTime(step.wake, at))}`;
           list += ")";
         }
         if (list !== "") yield { ...statement.with(), list };
@@ -98,9 +99,4 @@ function draftOf(parts: readonly Part[]): Draft {
     ...(hasWakes ? ["wake_at"] : []),
   ].join(", ");
   return { columns, rows, hasEnds, hasWakes };
-}
-
-function wakeAt(wake: Wake | null, now: number): number | null {
-  if (wake === null) return null;
-  return "at" in wake ? wake.at : now + wake.inMs;
 }

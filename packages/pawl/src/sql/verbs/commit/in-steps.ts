@@ -8,7 +8,7 @@ import { answer, type MissingParts } from "./answer.js";
 import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
-import { columns, rowsOf, stepRows, type CommitRows } from "./rows.js";
+import { areNew, columns, rowsOf, stepRows, stepTuples, type CommitRows } from "./rows.js";
 import {
   becomesSql,
   stepChanges,
@@ -262,16 +262,27 @@ function sum(parts: readonly Part[], of: (part: Part) => number): number {
 function stepInserter(sql: Sql): (parts: readonly Part[]) => StepInsert {
   const conflict = sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges);
   if (sql.dialect.name === "mysql") return bulkSteps(sql, conflict);
-  const insert = sql.prepare(
+  const into = `${sql.dialect.insertInto("step")} (${stepColumns})`;
+  const placeholders = stepColumns.replaceAll(/\w+/g, "?");
+  // Values, bound as they are: a tenth of a step's time less than the rows of the other one.
+  const insert = sql.prepare("commit.steps.new", `${into} VALUES (${placeholders})`);
+  const upsert = sql.prepare(
     "commit.steps",
-    `${sql.dialect.insertInto("step")} (${stepColumns})
-     SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)} ${conflict}`,
+    `${into} SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)} ${conflict}`,
   );
   return (parts) => ({
     prepare: () => {},
     *write(at) {
+      if (areNew(parts)) {
+        try {
+          yield { statement: insert, executions: stepTuples(parts, at) };
+          return;
+        } catch (error) {
+          if (sql.dialect.classify(error) !== "duplicate") throw error;
+        }
+      }
       const steps = stepRows(parts);
-      if (steps.length > 0) yield insert.with({ steps, at });
+      if (steps.length > 0) yield upsert.with({ steps, at });
     },
   });
 }

@@ -12,7 +12,7 @@ import {
   progressColumns,
   progressRow,
 } from "./progress.js";
-import { columns, consumedRows, rowsOf, stepRows } from "./rows.js";
+import { areNew, columns, consumedRows, rowsOf, stepRows } from "./rows.js";
 import {
   becomesSql,
   stepChanges,
@@ -139,13 +139,12 @@ export function inOneStatement(
   };
   const full = prepare("full", [anySteps, ...endTurns, ...extras]);
 
-  /** They turn out not to be new if a part was written, and its answer lost. */
   function* written(
     kind: keyof typeof plain,
     parts: readonly Part[],
     values: Values,
   ): Script<Row[]> {
-    if (parts.every(({ steps }) => steps.every(({ isNew }) => isNew === true))) {
+    if (areNew(parts)) {
       try {
         return yield plain[kind].with(values);
       } catch (error) {

@@ -1,6 +1,8 @@
+import { isSettled } from "../../../store/records.js";
 import type { Next, Part, StepWrite, Wake } from "../../../store/store.js";
+import { wakeTime } from "../../../store/wake.js";
 import type { ColumnType } from "../../dialect.js";
-import type { RowValues } from "../../statement.js";
+import type { RowValues, Value } from "../../statement.js";
 
 /** The row sets of a commit: what a part looks like on its way into a statement. */
 export const columns = {
@@ -108,6 +110,39 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
 
 export function stepRows(parts: readonly Part[]): RowValues[] {
   return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step)));
+}
+
+/** No step has a row yet, as far as its run knows. One has, if a part was written and its answer lost. */
+export function areNew(parts: readonly Part[]): boolean {
+  return parts.every(({ steps }) => steps.every(({ isNew }) => isNew === true));
+}
+
+/** New steps as values in the order of `stepColumns`. */
+export function stepTuples(parts: readonly Part[], at: number): Value[][] {
+  return parts.flatMap((part) => part.steps.map((step) => stepTuple(part, step, at)));
+}
+
+function stepTuple(part: Part, step: StepWrite, at: number): Value[] {
+  return [
+    part.iid,
+    part.runNumber,
+    step.ord,
+    step.seq,
+    step.calledAfter,
+    part.claimNumber,
+    part.partNumber,
+    step.name,
+    step.count,
+    step.type,
+    step.status,
+    step.attempts,
+    at - step.tookMs,
+    isSettled(step.status) ? at : null,
+    step.wake === null ? null : wakeTime(step.wake, at),
+    step.waitKey,
+    step.result,
+    step.error,
+  ];
 }
 
 export function consumedRows(parts: readonly Part[]): RowValues[] {
