@@ -91,7 +91,7 @@ export class Dispatcher {
       if (count < room) break;
     }
     if (found > 0) this.#fruitless = 0;
-    await this.#rest(SETTLE_MS);
+    if (found > 0) await this.#rest(Math.min(SETTLE_MS, this.#pollMs));
     // Something was announced meanwhile: no need to ask.
     if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();

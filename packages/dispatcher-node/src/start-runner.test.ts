@@ -122,6 +122,23 @@ describe("startRunner", () => {
     await runner.stop();
   });
 
+  test("what was found begins before anything else is asked of the store", async () => {
+    const { pawl, main, calls, start } = open(
+      async (_event, step) => step.do("a", () => void calls.push("body")),
+      { poll: never },
+    );
+    await pawl.migrate();
+    const instance = await main.create();
+    calls.length = 0;
+    const runner = start();
+    await instance.result({ timeout });
+    await until(() => calls.includes("nextDueInMs"));
+    await runner.stop();
+    const since = calls.slice(calls.indexOf("claim") + 1);
+    expect(since.slice(0, since.indexOf("body"))).not.toContain("nextDueInMs");
+    expect(calls).not.toContain("unknownLanes");
+  });
+
   test("a sleep ends by itself, without a poll", async () => {
     const code: Code = (_event, step) => step.sleep("nap", 50);
     const { main } = await running(code, { poll: never });

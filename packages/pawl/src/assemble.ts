@@ -13,7 +13,7 @@ import { BASE_PATH, httpHandler } from "./http/handler.js";
 import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
-import { makeBindings } from "./instances/bindings.js";
+import { bindingsMaker } from "./instances/bindings.js";
 import { hostedStore } from "./instances/hosted-store.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
@@ -98,7 +98,8 @@ export function assemble<const R extends Registry, Tx>(
   const here = hostedStore(store, hints, hooks);
   const all = store.spread?.(here) ?? here;
   const instances: InstancesContext<Tx> = { store: all, entries, codec, limits, runtime, hints };
-  const workflows = makeBindings(instances) as Bindings<R, Tx>;
+  const makeBindings = bindingsMaker(instances);
+  const workflows = makeBindings() as Bindings<R, Tx>;
   const context: EngineContext = {
     runtime,
     codec,
@@ -109,7 +110,7 @@ export function assemble<const R extends Registry, Tx>(
     logger,
     env: envOf(options.env, workflows),
     databaseNow: () => runner.databaseNow,
-    bindingsFor: (children) => makeBindings(instances, children),
+    bindingsFor: makeBindings,
     timing,
     overrides: overrides ?? null,
   };

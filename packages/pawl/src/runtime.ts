@@ -33,6 +33,12 @@ type Callback = () => void;
 
 const nothing: Callback = () => {};
 
+/** As it is now: fake timers of a test do not keep runs from going on. */
+const immediate = typeof setImmediate === "function" ? setImmediate : undefined;
+
+/** So many callbacks follow one another before the process sees to its I/O: 0.2 ms. */
+const MOST_AHEAD = 32;
+
 /**
  * All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd.
  *
@@ -68,7 +74,10 @@ export function sharedMacrotask(
       }
     } finally {
       // What one of them throws is for the process to see, and must not keep the others from their turn.
-      for (called += 1; called < end; called++) defer(callbacks[called] as Callback);
+      for (called += 1; called < end; called++) {
+        defer(callbacks[called] as Callback);
+        callbacks[called] = nothing;
+      }
     }
   };
   const defer = (callback: Callback): void => {
@@ -86,7 +95,7 @@ export function sharedMacrotask(
  * comes before all microtasks.
  */
 function nextMacrotask(callback: () => void): void {
-  if (typeof setImmediate === "function") setImmediate(callback);
+  if (immediate !== undefined) immediate(callback);
   else setTimeout(callback, 0);
 }
 
@@ -112,10 +121,13 @@ export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)));
 }
 
+/** In workerd macrotasks that were asked for ahead would be lost with the request that they belong to. */
 function macrotasks(): Pick<Scheduler, "macrotask" | "round"> {
   const round = sharedMacrotask();
-  const hasRounds = typeof setImmediate === "function";
-  return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, 32) : round };
+  const { navigator } = globalThis as { navigator?: { userAgent?: string } };
+  const isWorkerd = navigator?.userAgent === "Cloudflare-Workers";
+  const hasRounds = immediate !== undefined && !isWorkerd;
+  return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, MOST_AHEAD) : round };
 }
 
 /** Called as a plain function: browsers want no other `this`. */

@@ -141,6 +141,58 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     });
   }
 
+  test("plans are forgotten when a table has grown, and not before", async () => {
+    const own = unique();
+    const sent: string[] = [];
+    class Client extends pg.Client {
+      override query: pg.Client["query"] = ((query: { text: string }) => {
+        sent.push(query.text);
+        return super.query(query);
+      }) as pg.Client["query"];
+    }
+    const ownDialect = postgresDialect(own);
+    const ownPool = new pg.Pool({ connectionString: sharedServer("postgres"), Client });
+    const ownStore = sqlStore({
+      dialect: ownDialect,
+      driver: postgresDriver(ownPool, 1, ownDialect, { now: () => now }),
+      runtime: webRuntime,
+    });
+    const forgets = async (): Promise<boolean> => {
+      now += 2_000;
+      sent.length = 0;
+      // The look goes with the first, and what follows from it with the second.
+      for (let n = 0; n < 2; n++) await ownStore.heartbeat("none", 1_000);
+      return sent.includes("DISCARD PLANS");
+    };
+    try {
+      await ownStore.migrate();
+      await forgets();
+      expect(await forgets()).toBe(false);
+      await parkOnPostgres(pool, own);
+      await expect.poll(forgets, { timeout: 20_000 }).toBe(true);
+      expect(await forgets()).toBe(false);
+    } finally {
+      await ownStore.close();
+      await pool.query(`DROP SCHEMA ${own} CASCADE`);
+      await ownPool.end();
+    }
+  });
+
+  test("a table that somebody has locked holds up nothing that does not need it", async () => {
+    const session = await pool.connect();
+    await session.query("BEGIN");
+    try {
+      await session.query(`LOCK TABLE ${schema}.attempt IN ACCESS EXCLUSIVE MODE`);
+      for (let n = 0; n < 3; n++) {
+        now += 2_000;
+        await expect(store.heartbeat("none", 1_000)).resolves.toEqual({ kind: "dead" });
+      }
+    } finally {
+      await session.query("ROLLBACK");
+      session.release();
+    }
+  });
+
   for (const statement of statementsOf(dialect)) {
     test(`${statement.name} looks rows up`, async () => {
       expect(readsAll(await generalPlan(engine, statement))).toEqual([]);

@@ -19,7 +19,8 @@ const event: WorkflowEvent = {
 const run: StartedRun = {
   event,
   step: {} as WorkflowStep,
-  tools: { env: { region: "eu" }, workflows: { CHILD: "the binding" } },
+  env: { region: "eu" },
+  workflows: { CHILD: "the binding" },
 };
 
 class Order extends WorkflowEntrypoint<{ region: string }, unknown, { CHILD: string }> {
@@ -87,8 +88,8 @@ describe("a definition", () => {
       }),
     });
     expect(entry).toMatchObject({ name: "ping", binding: "PING" });
-    const { step, tools } = run;
-    expect(await entry.start(run)).toEqual({ given: event, step, ...tools });
+    const { step, env, workflows } = run;
+    expect(await entry.start(run)).toEqual({ given: event, step, env, workflows });
   });
 
   test("that throws at once rejects", async () => {

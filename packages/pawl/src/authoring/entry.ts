@@ -24,15 +24,10 @@ export type WorkflowEntry = {
 export type StartedRun = {
   readonly event: WorkflowEvent;
   readonly step: WorkflowStep;
-  readonly tools: RunTools;
-};
-
-/** What a run's code is given beside its event and its steps. */
-export interface RunTools {
   readonly env: unknown;
   /** The bindings for this run's code. */
   readonly workflows: unknown;
-}
+};
 
 export const defaultQueue = "default";
 
@@ -84,15 +79,21 @@ function starterOf(where: string, given: Fields): WorkflowEntry["start"] {
         `${where}.workflow must be a class that extends WorkflowEntrypoint, got ${quote(workflow)}`,
       );
     }
-    return async ({ event, step, tools }) => new workflow(tools, tools.env).run(event, step);
+    return async ({ event, step, env, workflows }) =>
+      new workflow({ workflows }, env).run(event, step);
   }
   if (typeof run !== "function") {
     throw new ValidationError(`${where} has neither a workflow class nor a run function`);
   }
-  return async ({ event, step, tools }) => (run as Run).call(given, event, step, tools);
+  return async ({ event, step, env, workflows }) =>
+    (run as Run).call(given, event, step, { env, workflows });
 }
 
-type Run = (event: WorkflowEvent, step: WorkflowStep, tools: RunTools) => unknown;
+type Run = (
+  event: WorkflowEvent,
+  step: WorkflowStep,
+  tools: { env: unknown; workflows: unknown },
+) => unknown;
 
 type AnyWorkflowClass = new (
   ctx: object,

@@ -24,17 +24,13 @@ export abstract class WorkflowEntrypoint<
   declare readonly [types]: { readonly env: Env; readonly params: Params };
 
   protected env: Env;
-  readonly #ctx: { readonly workflows: B };
+  /** The host's bindings, for children. */
+  protected workflows: B;
 
   /** `ctx` is the engine's: a class with a constructor of its own hands it on. */
   constructor(ctx: object, env: Env) {
     this.env = env;
-    this.#ctx = ctx as { readonly workflows: B };
-  }
-
-  /** The host's bindings, for children. */
-  protected get workflows(): B {
-    return this.#ctx.workflows;
+    this.workflows = (ctx as { workflows: B }).workflows;
   }
 
   abstract run(event: WorkflowEvent<Params>, step: WorkflowStep): Promise<unknown>;

@@ -1,4 +1,4 @@
-import type { RunTools, WorkflowEntry } from "../authoring/entry.js";
+import type { WorkflowEntry } from "../authoring/entry.js";
 import type { WorkflowEvent } from "../authoring/entrypoint.js";
 import type { DbTime } from "../store/records.js";
 import type { Children } from "./children.js";
@@ -35,7 +35,8 @@ export function startCode(
         runNumber: run.runNumber,
       },
       step: stepsOf(run, context),
-      tools: new Tools(context, children),
+      env: context.env,
+      workflows: context.bindingsFor(children),
     });
   start().then(
     (value) => {
@@ -44,22 +45,4 @@ export function startCode(
     },
     (error: unknown) => events.ended(failure(error)),
   );
-}
-
-/** Most code asks for no bindings, and there is one for every workflow: they are made for code that does. */
-class Tools implements RunTools {
-  readonly env: unknown;
-  readonly #context: EngineContext;
-  readonly #children: Children;
-  #workflows: unknown = null;
-
-  constructor(context: EngineContext, children: Children) {
-    this.env = context.env;
-    this.#context = context;
-    this.#children = children;
-  }
-
-  get workflows(): unknown {
-    return (this.#workflows ??= this.#context.bindingsFor(this.#children));
-  }
 }

@@ -15,20 +15,21 @@ import { Instance, type InstanceScope } from "./instance.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
 import { instanceNotFound, validBatch } from "./requests.js";
 
-/** One `Workflow` per binding key; with a parent, for the code of that run. */
-export function makeBindings<Tx>(
+/** One `Workflow` per binding key. */
+export type AllBindings<Tx> = Readonly<Record<string, Workflow<unknown, InstanceTypes, Tx>>>;
+
+/** Makes them; with a parent, for the code of that run. */
+export function bindingsMaker<Tx>(
   context: InstancesContext<Tx>,
-  parent?: ParentRun,
-): Readonly<Record<string, Workflow<unknown, InstanceTypes, Tx>>> {
+): (parent?: ParentRun) => AllBindings<Tx> {
   const newId = idMaker(context.runtime);
-  return Object.freeze(
-    Object.fromEntries(
-      Array.from(context.entries.values(), (entry) => [
-        entry.binding,
-        makeBinding({ context, entry, parent, newId }),
-      ]),
-    ),
-  );
+  const entries = [...context.entries.values()];
+  return (parent) =>
+    Object.freeze(
+      Object.fromEntries(
+        entries.map((entry) => [entry.binding, makeBinding({ context, entry, parent, newId })]),
+      ),
+    );
 }
 
 export function makeBinding<Tx>(scope: InstanceScope<Tx>): Workflow<unknown, InstanceTypes, Tx> {

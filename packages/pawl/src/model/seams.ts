@@ -24,7 +24,7 @@ export interface Scheduler {
   grace(ms: number, callback: () => void): Cancel;
   /** Calls back in a new macrotask: all that the code could do without waiting is done by then. */
   macrotask(callback: () => void): void;
-  /** In a later one: what arrives together has arrived by then, and can travel together. */
+  /** After all macrotasks that are due, and maybe some I/O: what comes together has come by then, and can travel together. */
   round(callback: () => void): void;
 }
 

@@ -3,7 +3,7 @@ import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
-import { makeBindings } from "../../src/instances/bindings.js";
+import { bindingsMaker, type AllBindings } from "../../src/instances/bindings.js";
 import { hostedStore } from "../../src/instances/hosted-store.js";
 import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
@@ -23,8 +23,8 @@ export type InstancesWorld = {
   readonly handle: DatabaseSyncInstance;
   readonly clock: ManualClock;
   readonly hints: Hints;
-  readonly workflows: ReturnType<typeof makeBindings<SqliteHandle>>;
-  inside(parent: ParentRun): ReturnType<typeof makeBindings<SqliteHandle>>;
+  readonly workflows: AllBindings<SqliteHandle>;
+  inside(parent: ParentRun): AllBindings<SqliteHandle>;
   rows(): number;
   /** As a runner does: claims the run if it is not held yet, and writes a part. */
   turn(target: Target, next: Next, given?: Partial<Part>): Promise<void>;
@@ -142,14 +142,15 @@ export async function instancesWorld(
     }
   }
 
+  const makeBindings = bindingsMaker(context);
   return {
     context,
     store,
     handle,
     clock,
     hints,
-    workflows: makeBindings(context),
-    inside: (parent) => makeBindings(context, parent),
+    workflows: makeBindings(),
+    inside: makeBindings,
     rows: () => handle.prepare("SELECT 1 FROM pawl_instance").all().length,
     async turn(target, next, given = {}) {
       await claim();

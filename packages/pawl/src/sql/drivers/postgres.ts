@@ -58,11 +58,13 @@ const MIGRATION_TIMEOUT_MS = 3_600_000;
  *
  * That is not enough: in a table that was analysed while it was empty every index costs the same, and the plan may
  * walk along the wrong one. New statistics make the server plan anew by itself; beside them a plan depends on how large
- * the tables are. So a connection looks at that once a second, and forgets its plans when one has become eight times as
- * large. (Forgotten every second they took 3 ms of each event that came after a pause.)
+ * the tables are. So a connection looks at that once a second, and forgets its plans when one has passed a power of eight.
+ * (Forgotten every second they took 3 ms of each event that came after a pause.)
+ *
+ * It looks at what the server counts, not at files: their size cannot be had of a table that somebody has locked.
  */
 const LOOK_AT_SIZES_MS = 1_000;
-const SIZES = "SELECT pg_relation_size(to_regclass(t)) AS bytes FROM unnest($1::text[]) AS t";
+const SIZES = "SELECT pg_stat_get_live_tuples(to_regclass(t)) AS rows FROM unnest($1::text[]) AS t";
 
 const settings = {
   plan_cache_mode: "force_generic_plan",
@@ -87,8 +89,9 @@ export type PgConnection = Connection & {
   readonly direct: boolean;
   /** By the process's clock. */
   lookedAtSizes: number;
-  /** What its plans were made for. */
+  /** What its plans were made for; empty before the first look, which is before the first plan. */
   sizes: string;
+  plansAreOld: boolean;
 };
 
 /**
@@ -104,13 +107,7 @@ export function postgresDriver(
 ): Driver<PgTransaction> {
   surviveIdleErrors(pool);
   const names = (Object.keys(tables) as (keyof typeof tables)[]).map((name) => dialect.table(name));
-  const lanes = new Lanes<PgConnection>(connections, async () => {
-    const connection = await connect(pool);
-    connection.lookedAtSizes = clock.now();
-    // Not awaited: it travels with the first statement.
-    if (connection.direct) lookAtSizes(connection, names).catch(() => {});
-    return connection;
-  });
+  const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (connection) => {
@@ -121,7 +118,7 @@ export function postgresDriver(
           ? send
           : (call: Call) => inTransaction(connection, () => send(call));
         try {
-          if (direct) await forgetOldPlans(connection, names, clock.now());
+          if (direct) forgetOldPlans(connection, names, clock.now());
           return transaction
             ? await inTransaction(connection, () => drive(send, script()))
             : await drive(sendAlone, script());
@@ -143,27 +140,25 @@ export function postgresDriver(
   };
 }
 
-async function forgetOldPlans(
-  connection: PgConnection,
-  names: readonly string[],
-  now: number,
-): Promise<void> {
+/** Nothing is awaited: the look travels with the statement that comes next, and its consequence with the one after. */
+function forgetOldPlans(connection: PgConnection, names: readonly string[], now: number): void {
+  const { client } = connection;
+  if (connection.plansAreOld) client.query({ text: "DISCARD PLANS" }).catch(() => {});
+  connection.plansAreOld = false;
   if (Math.abs(now - connection.lookedAtSizes) < LOOK_AT_SIZES_MS) return;
-  const before = connection.sizes;
-  await lookAtSizes(connection, names);
   connection.lookedAtSizes = now;
-  if (connection.sizes === before) return;
-  // Not awaited: it travels with the next statement, whose own failure is the one to report.
-  connection.client.query({ text: "DISCARD PLANS" }).catch(() => {});
+  const looked = client.query({ name: "pawl.sizes", text: SIZES, values: [names] });
+  looked.then(
+    ({ rows }) => {
+      const sizes = (rows as { rows: unknown }[]).map((table) => magnitude(Number(table.rows)));
+      connection.plansAreOld = connection.sizes !== "" && connection.sizes !== sizes.join();
+      connection.sizes = sizes.join();
+    },
+    () => {},
+  );
 }
 
-async function lookAtSizes(connection: PgConnection, names: readonly string[]): Promise<void> {
-  const query = { name: "pawl.sizes", text: SIZES, values: [names] };
-  const rows = (await connection.client.query(query)).rows as { bytes: unknown }[];
-  connection.sizes = rows.map(({ bytes }) => magnitude(Number(bytes))).join();
-}
-
-const magnitude = (bytes: number): number => Math.ceil(Math.log2(bytes + 1) / 3);
+const magnitude = (rows: number): number => Math.ceil(Math.log2(rows + 1) / 3);
 
 const surviving = new WeakSet<PgPool>();
 
@@ -221,6 +216,7 @@ async function open(
     direct: false,
     lookedAtSizes: 0,
     sizes: "",
+    plansAreOld: false,
     broken: false,
     close: () => void client.end().catch(() => {}),
   };

@@ -190,7 +190,7 @@ function sort(rows: readonly Row[], found: ReadonlyMap<string, Found>): void {
         run.steps.push(asLoaded(toStep(row)));
         break;
       case "steps":
-        run.steps = stepsOf(text(row, "result"));
+        run.steps = fromJson(text(row, "result"));
         break;
       case "event":
         run.events.push(
@@ -233,12 +233,12 @@ export function toStep(row: Row): StepRecord {
 type Columns = { readonly [Key in (typeof replayed)[number]]: readonly LoadedStep[Key][] };
 type StepsAsJson = (Columns | { readonly ord: null }) & { readonly others: StepRecord[] | null };
 
-function stepsOf(json: string): LoadedStep[] {
+function fromJson(json: string): LoadedStep[] {
   const { others, ...completed } = JSON.parse(json) as StepsAsJson;
-  return rowsOf(completed).concat((others ?? []).map(asLoaded));
+  return asSteps(completed).concat((others ?? []).map(asLoaded));
 }
 
-function rowsOf(all: Columns | { readonly ord: null }): LoadedStep[] {
+function asSteps(all: Columns | { readonly ord: null }): LoadedStep[] {
   if (all.ord === null) return [];
   return all.ord.map((ord, n) => ({
     ord,

@@ -12,12 +12,15 @@ import {
   entriesOf,
   eventsOf,
   leased,
+  type Leased,
   loadOne,
+  parkFor,
   send,
   someInstances,
   statusOf,
   stepsOf,
   takeOver,
+  targetOf,
   unique,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
@@ -186,6 +189,55 @@ export const commitCases: readonly ConformanceCase[] = [
       "events left",
     );
   }),
+
+  stillTime(
+    "parts with and without events answer each for itself, also again",
+    async ({ store }) => {
+      const runs: Leased[] = [];
+      for (let n = 0; n < 5; n++) {
+        const run = await leased(store);
+        await send(store, run);
+        runs.push(run);
+      }
+      const [plain, told, parked, gone, paused] = runs as [Leased, Leased, Leased, Leased, Leased];
+      await send(store, told, anEvent("later"));
+      await commitOk(store, aPart(parked, { seenEvents: 1, next: parkFor(["other"]) }));
+      await store.terminate(targetOf(gone), "terminate");
+      await store.pause(targetOf(paused));
+      const parts = runs.map((run) =>
+        aPart(run, {
+          partNumber: 2,
+          seenEvents: 1,
+          steps: [aStep(1, { isNew: true })],
+          consumed: run === plain ? [] : [{ number: 1, ord: 1 }],
+        }),
+      );
+      for (const time of ["first", "second"]) {
+        const answers = await store.commit(parts);
+        equal(
+          answers.map((each) =>
+            each.kind === "ok" ? [each.state, each.pauseRequested] : each.kind,
+          ),
+          [["leased", false], ["leased", false], ["parked", false], "lost", ["leased", true]],
+          `the ${time} answers`,
+        );
+        equal(
+          answers.map((each) => (each.kind === "ok" ? each.events.map(({ type }) => type) : [])),
+          [[], ["later"], [], [], []],
+          `events that were not seen, the ${time} time`,
+        );
+      }
+      const written = async (run: Leased): Promise<unknown> => [
+        (await stepsOf(store, run)).length,
+        (await eventsOf(store, run)).map(({ consumedBy }) => consumedBy),
+      ];
+      equal(await written(plain), [1, [null]], "of results");
+      equal(await written(told), [1, [1, null]], "of results and an event");
+      equal(await written(parked), [0, [null]], "of a run that has parked");
+      equal(await written(gone), [0, [null]], "of one that has ended");
+      equal(await written(paused), [1, [1]], "of one that shall pause");
+    },
+  ),
 
   stillTime("a part can have a thousand steps", async ({ store }) => {
     const run = await leased(store);

@@ -73,17 +73,25 @@ export const fenceCases: readonly ConformanceCase[] = [
         complete(),
         failWith(),
       ]) {
+        const consumed = [{ number: 1, ord: 1 }];
         const part = aPart(run, {
           partNumber: 7,
           seenEvents: 1,
           steps: [aStep(1)],
-          attempts: [anAttempt(1, 1)],
-          consumed: [{ number: 1, ord: 1 }],
-          spawns: [child],
-          deliveries: [aDelivery(other.iid)],
+          consumed,
           next,
         });
         equal(await commit(store, part), lost, `the answer to ${next.kind}`);
+        const more = {
+          attempts: [anAttempt(1, 1)],
+          spawns: [child],
+          deliveries: [aDelivery(other.iid)],
+        };
+        equal(
+          await commit(store, { ...part, ...more }),
+          lost,
+          `the answer to more and ${next.kind}`,
+        );
       }
       equal(await statusOf(store, run), status, "the status");
       equal(await stepsOf(store, run, 1), [], "steps");

@@ -7,7 +7,7 @@ import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/po
 import { answer, type MissingParts } from "./answer.js";
 import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
-import { isProgress, oddSql, progressColumns, progressRow } from "./progress.js";
+import { isProgress } from "./progress.js";
 import { areNew, columns, rowsOf, stepRows, stepTuples, type CommitRows } from "./rows.js";
 import {
   becomesSql,
@@ -211,36 +211,30 @@ function causesHooks({ spawns, next }: Part): boolean {
  */
 type LockPlain = (parts: readonly Part[], meanwhile: () => void) => Script<number | null>;
 
-function plainLocker(sql: Sql): LockPlain {
-  return sql.dialect.name === "mysql" ? lockByKeys(sql) : countInOneStatement(sql);
-}
-
-function countInOneStatement(sql: Sql): LockPlain {
-  const count = sql.prepare(
-    "commit.plain",
-    `SELECT COUNT(*) AS mine, COALESCE(SUM(CASE WHEN ${oddSql} THEN 1 ELSE 0 END), 0) AS odd, :now AS now
-     FROM ${sql.keys("parts", "p", progressColumns)} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid = p.iid AND t.claim_no = p.claim_no`,
-  );
-  return function* (parts) {
-    const [row] = (yield count.with({ parts: parts.map(progressRow) })) as [Row];
-    return int(row, "mine") === parts.length && int(row, "odd") === 0 ? int(row, "now") : null;
-  };
-}
-
 /**
  * One row instead of one per ticket. Claim numbers and event counters only grow, so none is below what its part knows:
  * their sums are equal only if all of them are.
  */
-function lockByKeys(sql: Sql): LockPlain {
-  const lock = byKeys(
-    sql,
-    "commit.plain",
-    `SELECT COUNT(*) AS mine, CAST(COALESCE(SUM(t.claim_no), 0) AS SIGNED) AS claims,
-       CAST(COALESCE(SUM(t.event_count), 0) AS SIGNED) AS events,
-       COUNT(CASE WHEN t.state <> 'leased' OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now
-     FROM ${sql.table("ticket")} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?) ${sql.dialect.lockSkipping}`,
+function plainLocker(sql: Sql): LockPlain {
+  const ticket = sql.table("ticket");
+  const isMysql = sql.dialect.name === "mysql";
+  const sums = Object.entries({ claims: "t.claim_no", events: "t.event_count" }).map(
+    ([name, column]) =>
+      `CAST(COALESCE(SUM(${column}), 0) AS ${isMysql ? "SIGNED" : "INTEGER"}) AS ${name}`,
   );
+  const select = `SELECT COUNT(*) AS mine, ${sums.join(", ")},
+    COUNT(CASE WHEN t.state <> 'leased' OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now`;
+  const lock = isMysql
+    ? byKeys(
+        sql,
+        "commit.plain",
+        `${select} FROM ${ticket} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?) ${sql.dialect.lockSkipping}`,
+      )
+    : byJsonKeys(
+        sql,
+        "commit.plain",
+        `${select} FROM json_each(:keys) AS k CROSS JOIN ${ticket} AS t ON t.tid = k.value`,
+      );
   return function* (parts, meanwhile) {
     const [row] = (yield* lock(
       parts.map(({ iid }) => iid),
@@ -252,6 +246,14 @@ function lockByKeys(sql: Sql): LockPlain {
       int(row, "claims") === sum(parts, ({ claimNumber }) => claimNumber) &&
       int(row, "events") === sum(parts, ({ seenEvents }) => seenEvents);
     return isPlain ? int(row, "now") : null;
+  };
+}
+
+/** A third of what whole parts as JSON take. */
+function byJsonKeys(sql: Sql, name: string, query: string): ReturnType<typeof byKeys> {
+  const statement = sql.prepare(name, query);
+  return function* (keys) {
+    return yield statement.with({ keys: JSON.stringify(keys) });
   };
 }
 
