@@ -82,7 +82,8 @@ export type LoadedStep = Pick<
 };
 
 export function asLoaded(step: StepRecord): LoadedStep {
-  const { ord, name, count, type, status, seq, calledAfter, result, error } = step;
+  const { ord, name, count, type, status, seq, calledAfter, result } = step;
+  const error = status === "completed" ? null : step.error;
   const { attempts, startedAt, wakeAt, waitKey } = step;
   const open = isSettled(status) ? null : { attempts, startedAt, wakeAt, waitKey };
   return { ord, name, count, type, status, seq, calledAfter, result, error, open };
