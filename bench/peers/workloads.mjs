@@ -263,7 +263,7 @@ const runsOf = (bench, count) => Math.min(sized(bench, count), bench.maxRuns);
  */
 async function metered(bench, what) {
   await warmUp(bench, what);
-  return bench.metered(() => burst(bench, what));
+  return bench.metered(() => repeated(bench, what));
 }
 
 const WARM_MS = 3_000;
@@ -303,13 +303,22 @@ async function burst(bench, { count, steps, name }) {
 const STEADY_MS = 5_000;
 
 /**
- * The median of as many as fit into some seconds: one alone, of a third of a second, says little about a ratio.
+ * @param {Bench} bench
+ * @param {Burst} what
+ */
+async function steady(bench, what) {
+  await warmUp(bench, what);
+  return repeated(bench, what);
+}
+
+/**
+ * The median of as many as fit into some seconds: one alone, of a third of a second, says little about a machine whose
+ * speed changes from one second to the next.
  * @param {Bench} bench
  * @param {Burst} what
  * @returns {Promise<{ perSecond: number, units: number }>}
  */
-async function steady(bench, { name, ...what }) {
-  await warmUp(bench, { name, ...what });
+async function repeated(bench, { name, ...what }) {
   const all = [];
   const until = performance.now() + STEADY_MS * bench.share;
   while (all.length === 0 || performance.now() < until) {

@@ -43,6 +43,11 @@ export class Dispatcher {
     this.#reconsider?.();
   }
 
+  /** The runner asks for work only now, maybe long after its look began: hints that came meanwhile need no other look. */
+  asking(): void {
+    if (this.#dueAtMs <= performance.now()) this.#dueAtMs = Infinity;
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#reconsider?.();

@@ -139,6 +139,19 @@ describe("startRunner", () => {
     expect(calls).not.toContain("unknownLanes");
   });
 
+  test("hints that come before the claim is sent are answered by it", async () => {
+    const { pawl, calls, start } = open(wait, { poll: never });
+    await pawl.migrate();
+    calls.length = 0;
+    const runner = start();
+    // Before it can claim, it has to be known.
+    await until(() => calls.includes("register"));
+    pawl.wake();
+    await until(() => calls.includes("nextDueInMs"));
+    await runner.stop();
+    expect(calls.filter((verb) => verb === "claim")).toHaveLength(1);
+  });
+
   test("a sleep ends by itself, without a poll", async () => {
     const code: Code = (_event, step) => step.sleep("nap", 50);
     const { main } = await running(code, { poll: never });

@@ -70,6 +70,7 @@ export function startRunner(
     concurrency,
     leaseMs,
     listen,
+    asking: () => dispatcher.asking(),
     stopped: () => dispatcher.stop(),
   });
   const over = dispatcher.run();

@@ -55,9 +55,10 @@ export class Claims {
     return result;
   }
 
-  async due(limit: number, wasDead = false): Promise<Claimed[]> {
+  async due(limit: number, asking: () => void, wasDead = false): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     await this.#judgeOthers();
+    asking();
     await this.#store.moveInbox(INBOX_ROWS);
     const answer = await this.#store.claim({
       runner,
@@ -68,7 +69,7 @@ export class Claims {
     if (answer.kind === "dead") {
       this.#lease.died();
       // Dead as soon as it is registered: a clock leaps, or leases are too short. The next look tries again.
-      return wasDead ? [] : this.due(limit, true);
+      return wasDead ? [] : this.due(limit, asking, true);
     }
     this.#lease.heard(answer.now);
     // Nothing is awaited from here to their turns: a runner that died meanwhile must not begin them.
@@ -128,4 +129,29 @@ export class Claims {
   unknown<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
     return tickets.filter((ticket) => !this.#places.isKnown(ticket));
   }
+}
+
+/** A run that was born leased. No spread: with one, this took a twentieth of the time of a short run. */
+export function asClaimed({
+  iid,
+  workflow,
+  id,
+  params,
+  createdAt,
+}: Pick<Claimed, "iid" | "workflow" | "id" | "params" | "createdAt">): Claimed {
+  return {
+    iid,
+    workflow,
+    id,
+    params,
+    createdAt,
+    runNumber: 1,
+    claimNumber: 1,
+    resuming: false,
+    takenOver: false,
+    takeovers: 0,
+    eventCount: 0,
+    historyBytes: 0,
+    now: createdAt,
+  };
 }

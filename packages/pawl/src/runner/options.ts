@@ -22,6 +22,8 @@ export const defaultRunnerOptions: RunnerOptions = {
 export type ServeOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
   /** Whether to hear what other processes tell, where the database carries that; default true. */
   readonly listen?: boolean;
+  /** Called when it is about to ask for work: what was hinted until then is answered by that. */
+  readonly asking?: () => void;
   /** Called once when it is stopped, by whomever: there is nothing more to look for. */
   readonly stopped?: () => void;
 };

@@ -11,7 +11,7 @@ import type { Cancel } from "../model/seams.js";
 import { StoreClosedError } from "../store/errors.js";
 import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
 import type { Claimed, EventPlace, HeartbeatAnswer, Lane, Part, Store } from "../store/store.js";
-import { Claims } from "./claims.js";
+import { asClaimed, Claims } from "./claims.js";
 import { Committer } from "./committer.js";
 import { FinishWaiters } from "./finish-waiters.js";
 import { Lease } from "./lease.js";
@@ -64,6 +64,7 @@ export class Runner implements RunHost, RunnerHints {
   readonly #others: Others;
 
   #dispatcher: ((inMs: number) => void) | null = null;
+  #tellAsking: (() => void) | null = null;
   #tellStopped: (() => void) | null = null;
   /** Those under way. */
   #stops = 0;
@@ -141,7 +142,7 @@ export class Runner implements RunHost, RunnerHints {
 
   /** Runs in this process may start right away, and `wake` is called when there will be work in so many ms. */
   serve(wake: (inMs: number) => void, options: ServeOptions = {}): void {
-    const { listen = true, stopped = null, ...rest } = options;
+    const { listen = true, asking = null, stopped = null, ...rest } = options;
     if (this.#isOver) throw new StoreClosedError();
     if (this.#dispatcher !== null || this.#isStopping) {
       throw new ValidationError(
@@ -151,6 +152,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#options = { ...this.#options, ...rest };
     this.#lease.leaseMs = this.#options.leaseMs;
     this.#dispatcher = wake;
+    this.#tellAsking = asking;
     this.#tellStopped = stopped;
     this.#unknownWork.begin();
     this.#others.listen(listen);
@@ -198,7 +200,7 @@ export class Runner implements RunHost, RunnerHints {
       // A run that ends here must find them registered.
       await this.#hooks.registered();
       if (this.#isStopping || this.#isClosed) return nothing;
-      const claimed = await this.#claims.due(limit);
+      const claimed = await this.#claims.due(limit, () => this.#tellAsking?.());
       this.#lastClaimWasShort = claimed.length < limit;
       this.#others.looked(claimed.length);
       if (!this.#lastClaimWasShort) this.#others.overfull();
@@ -235,7 +237,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#stops += 1;
     this.#dispatcher = null;
     this.#tellStopped?.();
-    this.#tellStopped = null;
+    this.#tellAsking = this.#tellStopped = null;
     try {
       const hadRuns = this.#places.used > 0;
       for (const run of this.#places.runs) run.drain();
@@ -481,28 +483,3 @@ export class Runner implements RunHost, RunnerHints {
 }
 
 const nothing: Started = { count: 0, done: Promise.resolve() };
-
-/** A run that was born leased. No spread: with one, this took a twentieth of the time of a short run. */
-function asClaimed({
-  iid,
-  workflow,
-  id,
-  params,
-  createdAt,
-}: Pick<Claimed, "iid" | "workflow" | "id" | "params" | "createdAt">): Claimed {
-  return {
-    iid,
-    workflow,
-    id,
-    params,
-    createdAt,
-    runNumber: 1,
-    claimNumber: 1,
-    resuming: false,
-    takenOver: false,
-    takeovers: 0,
-    eventCount: 0,
-    historyBytes: 0,
-    now: createdAt,
-  };
-}
