@@ -140,13 +140,14 @@ describe("startRunner", () => {
   });
 
   test("hints that come before the claim is sent are answered by it", async () => {
-    const { pawl, calls, start } = open(wait, { poll: never });
+    const { pawl, calls, line, start } = open(wait, { poll: never });
     await pawl.migrate();
-    calls.length = 0;
+    line.replyInMs = 50;
     const runner = start();
     // Before it can claim, it has to be known.
     await until(() => calls.includes("register"));
     pawl.wake();
+    line.replyInMs = 0;
     await until(() => calls.includes("nextDueInMs"));
     await runner.stop();
     expect(calls.filter((verb) => verb === "claim")).toHaveLength(1);
