@@ -12,14 +12,7 @@ import { Journal } from "./journal.js";
 import { failure, type Outcome } from "./outcome.js";
 import { Patience } from "./patience.js";
 import { decoded } from "./settlements.js";
-import {
-  mayBeUnheard,
-  type Body,
-  type Outcome as StepOutcome,
-  type Settlement,
-  type Step,
-  type StepType,
-} from "./step.js";
+import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
 import type { StepPolicy } from "./step-config.js";
 import { Waits } from "./waits.js";
 import { bytesOfAll, Writes } from "./writes.js";
@@ -354,7 +347,7 @@ export class Run {
     this.#host.submit(this);
   };
 
-  readonly #decode = (step: Step, settlement: Settlement): StepOutcome =>
+  readonly #decode = (step: Step, settlement: Settlement) =>
     decoded(step, settlement, this.#context.codec);
 
   /** A part that parks, gives back or ends the run is on its way. */
