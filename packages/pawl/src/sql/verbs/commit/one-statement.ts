@@ -5,13 +5,7 @@ import type { EventReader } from "../event-rows.js";
 import { isRegistered, postSelected } from "../hooks/posting.js";
 import { answer, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
-import {
-  isProgress,
-  isProgressWithEvents,
-  oddSql,
-  progressColumns,
-  progressRow,
-} from "./progress.js";
+import { isProgressWithEvents, oddSql, progressColumns, progressRow } from "./progress.js";
 import { areNew, columns, consumedRows, rowsOf, stepRows } from "./rows.js";
 import {
   becomesSql,
@@ -159,12 +153,12 @@ export function inOneStatement(
     answersLocked: true,
     *script(parts): Script<PartAnswer[]> {
       if (parts.every(isProgressWithEvents)) {
-        const kind = parts.every(isProgress) ? "progress" : "events";
-        const rows = yield* written(kind, parts, {
+        const consumed = consumedRows(parts);
+        const rows = yield* written(consumed.length === 0 ? "progress" : "events", parts, {
           parts: parts.map(progressRow),
           steps: stepRows(parts),
           parts_sent: parts.length,
-          consumed: consumedRows(parts),
+          consumed,
         });
         const [first] = rows as [Row];
         const odd = rows.filter((row) => row["iid"] !== null);
