@@ -336,7 +336,16 @@ export class Run {
     if (this.#isGivingUp) return;
     if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
       const next = this.#journal.next();
-      if (next !== null) return next === "missing" ? this.#wait() : this.#deliver(next);
+      if (next === "missing") return this.#wait();
+      if (next !== null) {
+        this.#patience.over();
+        this.#isInStride = true;
+        this.#counts.ended();
+        next.deliver(this.#decode);
+        this.#passIsDue = true;
+        this.#context.runtime.scheduler.macrotask(this.#pass);
+        return;
+      }
       if (this.#frontier.endWaits()) return this.#schedulePass();
       this.#frontier.startBodies(this.#gate);
       // As a rule a body was over at once: what the code does with its result goes into the same part.
@@ -354,14 +363,6 @@ export class Run {
   get #isGivingUp(): boolean {
     const part = this.#writes.partOnItsWay;
     return part !== null && part.next.kind !== "continue";
-  }
-
-  #deliver(step: Step): void {
-    this.#patience.over();
-    this.#isInStride = true;
-    this.#counts.ended();
-    step.deliver(this.#decode);
-    this.#schedulePass();
   }
 
   /** Replay waits for the code to call what it called before. */

@@ -1,4 +1,4 @@
-import type { Script } from "./statement.js";
+import type { Call, Script } from "./statement.js";
 
 /** Who asks: a caller's request may wait for locks that the engine's own work must not wait behind. */
 export type Lane = "engine" | "request";
@@ -10,8 +10,10 @@ export interface Driver<Tx> {
   /**
    * Runs a script on one connection, as one transaction at READ COMMITTED if asked, else each statement by
    * itself. Rolls back on any error. An error of a statement is thrown into the script first.
+   *
+   * `next` is what usually follows, with nothing in it: where each connection makes its own plans, this one may do so now.
    */
-  run<T>(lane: Lane, transaction: boolean, script: () => Script<T>): Promise<T>;
+  run<T>(lane: Lane, transaction: boolean, script: () => Script<T>, next?: Call): Promise<T>;
   /** Runs a script inside the user's open transaction. Neither commits, nor rolls back, nor retries. */
   within<T>(tx: Tx, script: () => Script<T>): Promise<T>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 import type { Clock } from "../model/seams.js";
 import type { ColumnType, Dialect, TableName } from "./dialect.js";
-import { compile, type Row, type Script, type Statement } from "./statement.js";
+import { compile, type Call, type Row, type Script, type Statement } from "./statement.js";
 
 /** What a verb writes its statements with. */
 export class Sql {
@@ -55,6 +55,10 @@ export type Verb<Args extends readonly unknown[], T> = {
   readonly transaction: boolean;
   /** It has an answer of its own for "someone holds the lock", so that is not waited out. */
   readonly answersLocked?: true;
+  /** Its usual statement with nothing in it. */
+  readonly empty?: Call;
+  /** That of the verb that usually follows. */
+  readonly next?: Call | undefined;
   script(...args: Args): Script<T>;
 };
 

@@ -20,6 +20,8 @@ import { unknownLanesVerb } from "./unknown-lanes.js";
 /** Every operation of the store, its statements written once. */
 export function sqlVerbs(sql: Sql, newId: () => string) {
   const events = eventReader(sql);
+  const commit = commitVerb(sql, events, newId);
+  const load = { ...loadVerb(sql), next: commit.empty };
   return {
     now: nowVerb(sql),
     create: createVerb(sql),
@@ -31,11 +33,11 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
     moveInbox: moveInboxVerb(sql),
     control: controlVerb(sql, newId),
     ...runnerVerbs(sql),
-    claim: claimVerb(sql),
+    claim: { ...claimVerb(sql), next: load.empty },
     adopt: adoptVerb(sql),
     reopen: reopenVerb(sql),
-    load: loadVerb(sql),
-    commit: commitVerb(sql, events, newId),
+    load,
+    commit,
     poll: pollVerb(sql, events),
     nextDue: nextDueVerb(sql),
     unknownLanes: unknownLanesVerb(sql),
