@@ -13,7 +13,7 @@ import { contestants, engines, PEERS } from "./engines/index.mjs";
 import { installPeers, node22, versionOf } from "./install.mjs";
 import { makePlace, onServer } from "./places.mjs";
 import { report } from "./report.mjs";
-import { isDoneBy, workloads } from "./workloads.mjs";
+import { isDoneBy, percentile, workloads } from "./workloads.mjs";
 
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
 const WORKER = fileURLToPath(new URL("worker.mjs", import.meta.url));
@@ -108,20 +108,30 @@ async function measure({ engine, workload, share }, server, newerNode) {
   const place = await makePlace(adapter.store, server.url);
   try {
     if (adapter.needsSchema) await onServer(place.where.url, server.schema);
-    /** @type {import("./worker.mjs").Answer} */
-    let all = { figures: {}, usage: undefined };
+    /** @type {import("./worker.mjs").Answer[]} */
+    const answers = [];
     const { processes = [], hasRunnersElsewhere } = workloads[workload] ?? {};
     /** @type {import("./engine.mjs").Role} */
     const role = hasRunnersElsewhere ? "client" : "whole";
     for (const part of processes.keys()) {
       const job = { engine, workload, part, role, share, ...place.where };
-      const answer = await inProcess(job, adapter.needsNode22 ? newerNode : process.execPath);
-      all = { figures: { ...all.figures, ...answer.figures }, usage: all.usage ?? answer.usage };
+      answers.push(await inProcess(job, adapter.needsNode22 ? newerNode : process.execPath));
     }
-    return { figures: all.figures, ...(all.usage === undefined ? {} : { usage: all.usage }) };
+    const usage = answers.find((answer) => answer.usage !== undefined)?.usage;
+    const figures = mediansOf(answers.map((answer) => answer.figures));
+    return { figures, ...(usage === undefined ? {} : { usage }) };
   } finally {
     await place.remove();
   }
+}
+
+/** @param {readonly import("./workloads.mjs").Figures[]} all */
+function mediansOf(all) {
+  const names = new Set(all.flatMap((figures) => Object.keys(figures)));
+  const lists = [...names].map((name) => [name, all.flatMap((figures) => figures[name] ?? [])]);
+  return Object.fromEntries(
+    lists.map(([name, list]) => [name, percentile(/** @type {number[]} */ (list), 0.5)]),
+  );
 }
 
 /**

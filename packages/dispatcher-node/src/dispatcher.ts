@@ -22,6 +22,7 @@ export class Dispatcher {
   readonly #poll: PollBounds;
   #pollMs: number;
   #fruitless = 0;
+  #settledAtMs = 0;
   #failures = 0;
   #isStopped = false;
   /** The earliest time for which work was announced since the last look began. */
@@ -95,8 +96,13 @@ export class Dispatcher {
       if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
       if (count < room) break;
     }
-    if (found > 0) this.#fruitless = 0;
-    if (found > 0) await this.#rest(Math.min(SETTLE_MS, this.#pollMs));
+    if (found > 0) {
+      this.#fruitless = 0;
+      this.#settledAtMs = performance.now() + SETTLE_MS;
+    }
+    // Also after a look that found nothing more.
+    const unsettledMs = this.#settledAtMs - performance.now();
+    if (unsettledMs > 0) await this.#rest(Math.min(unsettledMs, this.#pollMs));
     // Something was announced meanwhile: no need to ask.
     if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();

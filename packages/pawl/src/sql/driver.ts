@@ -11,9 +11,14 @@ export interface Driver<Tx> {
    * Runs a script on one connection, as one transaction at READ COMMITTED if asked, else each statement by
    * itself. Rolls back on any error. An error of a statement is thrown into the script first.
    *
-   * `next` is what usually follows, with nothing in it: where each connection makes its own plans, this one may do so now.
+   * After it there is time for a rehearsal: statements with nothing in them, for a connection that makes its own plans.
    */
-  run<T>(lane: Lane, transaction: boolean, script: () => Script<T>, next?: Call): Promise<T>;
+  run<T>(
+    lane: Lane,
+    transaction: boolean,
+    script: () => Script<T>,
+    rehearsal?: readonly Call[],
+  ): Promise<T>;
   /** Runs a script inside the user's open transaction. Neither commits, nor rolls back, nor retries. */
   within<T>(tx: Tx, script: () => Script<T>): Promise<T>;
   close(): Promise<void>;

@@ -57,8 +57,8 @@ export type Verb<Args extends readonly unknown[], T> = {
   readonly answersLocked?: true;
   /** Its usual statement with nothing in it. */
   readonly empty?: Call;
-  /** That of the verb that usually follows. */
-  readonly next?: Call | undefined;
+  /** After it there is time to plan these, of other verbs. */
+  readonly rehearsal?: readonly Call[];
   script(...args: Args): Script<T>;
 };
 

@@ -51,7 +51,8 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     const since = runtime.clock.now();
     for (let tries = 1; ; tries++) {
       try {
-        return await driver.run(lane, verb.transaction, () => verb.script(...args), verb.next);
+        const { transaction, rehearsal } = verb;
+        return await driver.run(lane, transaction, () => verb.script(...args), rehearsal);
       } catch (error) {
         if (!mayRetry(error, verb)) throw explain(error);
         if (tries === MAX_TRIES || runtime.clock.now() - since > MAX_TRYING_MS) {

@@ -110,7 +110,7 @@ export function postgresDriver(
   const names = (Object.keys(tables) as (keyof typeof tables)[]).map((name) => dialect.table(name));
   const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
   return {
-    run: (lane, transaction, script, next) =>
+    run: (lane, transaction, script, rehearsal = []) =>
       lanes.use(lane, async (connection) => {
         const { client, direct } = connection;
         const send = (call: Call): Promise<Row[]> => execute(client, call, direct);
@@ -127,7 +127,7 @@ export function postgresDriver(
           if (dialect.classify(error) === "disconnected") connection.broken = true;
           throw error;
         } finally {
-          if (direct && next !== undefined) rehearse(connection, next);
+          if (direct) rehearse(connection, rehearsal);
         }
       }),
     within: async (tx, script) => {
@@ -161,14 +161,13 @@ function forgetOldPlans(connection: PgConnection, names: readonly string[], now:
   );
 }
 
-/**
- * Not awaited: a connection plans its first load while the runner waits for work, and its first commit while the code of a run
- * is replayed. Else they would take 3 ms more of the first run that a process goes on with.
- */
-function rehearse({ client, rehearsed }: PgConnection, call: Call): void {
-  if (rehearsed.has(call)) return;
-  rehearsed.add(call);
-  execute(client, call, true).catch(() => {});
+/** Once, and not awaited: the plans of a load and a commit are 3 ms of the first run that a process goes on with. */
+function rehearse({ client, rehearsed }: PgConnection, calls: readonly Call[]): void {
+  for (const call of calls) {
+    if (rehearsed.has(call)) continue;
+    rehearsed.add(call);
+    execute(client, call, true).catch(() => {});
+  }
 }
 
 const magnitude = (rows: number): number => Math.ceil(Math.log2(rows + 1) / 3);

@@ -21,7 +21,10 @@ import { unknownLanesVerb } from "./unknown-lanes.js";
 export function sqlVerbs(sql: Sql, newId: () => string) {
   const events = eventReader(sql);
   const commit = commitVerb(sql, events, newId);
-  const load = { ...loadVerb(sql), next: commit.empty };
+  const load = loadVerb(sql);
+  // A resumed run reads, and writes when its code has been replayed. To look for what is next, a runner must have nothing to do.
+  const writing = commit.empty === undefined ? [] : [commit.empty];
+  const reading = load.empty === undefined ? [] : [load.empty];
   return {
     now: nowVerb(sql),
     create: createVerb(sql),
@@ -33,13 +36,13 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
     moveInbox: moveInboxVerb(sql),
     control: controlVerb(sql, newId),
     ...runnerVerbs(sql),
-    claim: { ...claimVerb(sql), next: load.empty },
+    claim: claimVerb(sql),
     adopt: adoptVerb(sql),
     reopen: reopenVerb(sql),
-    load,
+    load: { ...load, rehearsal: writing },
     commit,
     poll: pollVerb(sql, events),
-    nextDue: nextDueVerb(sql),
+    nextDue: { ...nextDueVerb(sql), rehearsal: [...reading, ...writing] },
     unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),
     getMany: getManyVerb(sql),
