@@ -139,6 +139,27 @@ describe("startRunner", () => {
     expect(calls).not.toContain("unknownLanes");
   });
 
+  test("a look that finds nothing more leaves found runs their time to begin", async () => {
+    const { pawl, main, calls, start } = open(
+      async (_event, step) => step.do("a", () => pawl.wake()),
+      { poll: never },
+    );
+    const times = new Map<string, number>();
+    calls.push = (...verbs) => {
+      for (const verb of verbs) if (!times.has(verb)) times.set(verb, performance.now());
+      return Array.prototype.push.apply(calls, verbs);
+    };
+    await pawl.migrate();
+    const instance = await main.create();
+    const runner = start();
+    await instance.result({ timeout });
+    await until(() => calls.includes("nextDueInMs"));
+    await runner.stop();
+    expect(calls.filter((verb) => verb === "claim").length).toBeGreaterThan(1);
+    const restMs = (times.get("nextDueInMs") ?? 0) - (times.get("claim") ?? 0);
+    expect(restMs).toBeGreaterThan(25); // 30 by another clock
+  });
+
   test("hints that come before the claim is sent are answered by it", async () => {
     const { pawl, calls, line, start } = open(wait, { poll: never });
     await pawl.migrate();

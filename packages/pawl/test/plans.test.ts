@@ -141,22 +141,39 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     });
   }
 
-  test("plans are forgotten when a table has grown, and not before", async () => {
-    const own = unique();
+  /** A store that tells what it sends, by the names of prepared statements and the texts of others. */
+  function telling(ownSchema: string) {
     const sent: string[] = [];
     class Client extends pg.Client {
-      override query: pg.Client["query"] = ((query: { text: string }) => {
-        sent.push(query.text);
+      override query: pg.Client["query"] = ((query: { name?: string; text: string }) => {
+        sent.push(query.name ?? query.text);
         return super.query(query);
       }) as pg.Client["query"];
     }
-    const ownDialect = postgresDialect(own);
+    const ownDialect = postgresDialect(ownSchema);
     const ownPool = new pg.Pool({ connectionString: sharedServer("postgres"), Client });
-    const ownStore = sqlStore({
-      dialect: ownDialect,
-      driver: postgresDriver(ownPool, 1, ownDialect, { now: () => now }),
-      runtime: webRuntime,
-    });
+    const driver = postgresDriver(ownPool, 1, ownDialect, { now: () => now });
+    const ownStore = sqlStore({ dialect: ownDialect, driver, runtime: webRuntime });
+    return { sent, ownPool, ownStore };
+  }
+
+  test("a connection that has nothing to do plans a load and a commit, once", async () => {
+    const { sent, ownPool, ownStore } = telling(schema);
+    const lanes = [{ queue: "default", handler: "a" }];
+    for (let n = 0; n < 2; n++) await ownStore.nextDueInMs(lanes);
+    await ownStore.load([{ iid: "none", runNumber: 1, historyBytes: 0, takenOver: false }]);
+    await ownStore.close();
+    await ownPool.end();
+    expect(sent.filter((name) => /load|commit/.test(name))).toEqual([
+      "pawl.load",
+      "pawl.commit.events",
+      "pawl.load",
+    ]);
+  });
+
+  test("plans are forgotten when a table has grown, and not before", async () => {
+    const own = unique();
+    const { sent, ownPool, ownStore } = telling(own);
     const forgets = async (): Promise<boolean> => {
       now += 2_000;
       sent.length = 0;
@@ -198,6 +215,34 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
       expect(readsAll(await generalPlan(engine, statement))).toEqual([]);
     });
   }
+
+  describe("and in tables that were analysed at a moment when all rows had been deleted", () => {
+    const churned = unique();
+    const churnedDialect = postgresDialect(churned);
+    beforeAll(async () => {
+      const other = sqlStore({
+        dialect: churnedDialect,
+        driver: postgresDriver(pool, 1, churnedDialect, { now: () => now }),
+        runtime: webRuntime,
+      });
+      await other.migrate();
+      await other.close();
+      await parkOnPostgres(pool, churned);
+      for (const table of filled) {
+        await pool.query(`DELETE FROM ${churned}.${table}`);
+        await pool.query(`ANALYZE ${churned}.${table}`);
+      }
+    });
+    afterAll(() => pool.query(`DROP SCHEMA ${churned} CASCADE`));
+
+    for (const statement of statementsOf(churnedDialect)) {
+      test(`${statement.name} looks rows up`, async () => {
+        const all = readsAll(await generalPlan(engine, statement));
+        // That index has leased tickets alone, which are few.
+        expect(all.filter((line) => !line.includes("using ticket_owner"))).toEqual([]);
+      });
+    }
+  });
 
   /** The plan for any parameters, as a prepared statement keeps it. */
   async function generalPlan(client: pg.Client, statement: Statement): Promise<string[]> {

@@ -53,6 +53,8 @@ export interface Dialect {
   readonly drivenJoin: string;
   /** Such a join by the primary key, certain to touch (and lock) no other row. */
   lookUp(table: TableName, alias: string): string;
+  /** How `column == key` is written, if not as an equation. */
+  lookedUpBy?(column: string, key: string): string;
   /** After a table: read it through this index only. Empty where the planner's settings see to that. */
   throughIndex(index: string): string;
   /**

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Dialect } from "./dialect.js";
 import { mysqlDialect } from "./dialects/mysql.js";
 import { postgresDialect } from "./dialects/postgres.js";
 import { sqliteDialect } from "./dialects/sqlite.js";
@@ -34,6 +35,15 @@ describe("statements", () => {
     expect(statement.with({ items: hostile }).executions).toEqual([
       ['{"a\\"b","c\\\\d","NULL","{}",",",""}', "{}"],
     ]);
+  });
+
+  it("look rows up by a key: on PostgreSQL so that no plan walks along the index", () => {
+    const join = "SELECT 1 FROM r JOIN ticket AS t ON t.tid == r.iid";
+    const textOn = (dialect: Dialect): string => new Sql(dialect, clock).prepare("s", join).text;
+    expect(textOn(postgresDialect("p"))).toMatch(/ON t\.tid = ANY \(ARRAY\[r\.iid\]\)$/);
+    for (const dialect of [sqliteDialect("p_"), mysqlDialect("p_")]) {
+      expect(textOn(dialect)).toMatch(/ON t\.tid = r\.iid$/);
+    }
   });
 
   it("run once for each row on SQLite", () => {

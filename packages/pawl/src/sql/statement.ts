@@ -146,12 +146,14 @@ function quoted(text: string): string {
 
 /**
  * `:name` is a value, `:now` the database's time, `:rows.column` and `:rows[a,b]` what a dialect's
- * `rows()` wrote. `::` stays a cast.
+ * `rows()` wrote. `::` stays a cast. `column == key` looks the rows of the column's table up by a key from elsewhere.
  */
 const PLACEHOLDER = /(?<!:):(?:(now)\b|(\w+)\.(\w+)|(\w+)\[([\w,]+)\]|(\w+))/g;
 
+const LOOKUP = /(\w+\.\w+) == (\w+\.\w+)/g;
+
 export function compile(
-  dialect: Pick<Dialect, "rowsStyle" | "numbered" | "now" | "boundNow">,
+  dialect: Pick<Dialect, "rowsStyle" | "numbered" | "now" | "boundNow" | "lookedUpBy">,
   clock: Clock | undefined,
   name: string | null,
   body: string,
@@ -182,6 +184,10 @@ export function compile(
       }
       return place(whole, { kind: "value", name: value });
     })
+    .replaceAll(
+      LOOKUP,
+      (_, column, key) => dialect.lookedUpBy?.(column, key) ?? `${column} = ${key}`,
+    )
     .replaceAll(/\s+/g, " ")
     .trim();
   return new Statement(name, text, params, dialect.rowsStyle, clock);

@@ -35,6 +35,9 @@ export function postgresDialect(schema: string): Dialect {
         .join(", ")}) AS ${alias}(${Object.keys(columns).join(", ")})`,
     keepsDeadEntries: true,
     drivenJoin: "JOIN",
+    // An equation also makes a plan that walks along the whole index, and where statistics say "empty" (a table was analysed at
+    // a moment when all of its rows had been deleted) that one is taken: a commit of 69 parts took 28 ms beside 137 tickets.
+    lookedUpBy: (column, key) => `${column} = ANY (ARRAY[${key}])`,
     throughIndex: () => "",
     lookUp: (name, alias) => `JOIN ${table(name)} AS ${alias}`,
     lock: "FOR UPDATE",
@@ -48,7 +51,7 @@ export function postgresDialect(schema: string): Dialect {
         .map(([column, expression]) => `${column} = ${expression}`)
         .join(", ")} FROM ${rows} WHERE ${on}`,
     deleteMatching: ({ table: name, key, rows, matches }) =>
-      `DELETE FROM ${table(name)} WHERE ${key} IN (SELECT ${matches} FROM ${rows})`,
+      `DELETE FROM ${table(name)} WHERE ${key} = ANY (ARRAY(SELECT ${matches} FROM ${rows}))`,
     onConflictKeep: () => "ON CONFLICT DO NOTHING",
     onConflictSetIfNewer: (_table, key, columns) =>
       `ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns

@@ -70,6 +70,7 @@ const settings = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
   enable_bitmapscan: "off",
+  enable_indexonlyscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
   enable_material: "off",

@@ -75,7 +75,7 @@ function inOneStatement(sql: Sql): Claim {
      orphan AS MATERIALIZED (
        SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
          SELECT t.tid, t.ctid, t.pause_requested FROM ${ticket} AS t
-         WHERE t.owner = r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
+         WHERE t.owner == r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
          LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
        WHERE r.dead = 1),
      resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
@@ -93,15 +93,15 @@ function inOneStatement(sql: Sql): Claim {
        (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
         LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
      by_place AS (${lease("t.ctid = picked.ctid")}),
-     by_key AS (${lease("t.tid = picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
+     by_key AS (${lease("t.tid == picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
      claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key),
      stopped AS (
        UPDATE ${ticket} AS t SET ${assignments(paused)}
-       FROM orphan WHERE orphan.tid = t.tid AND orphan.pause_requested = 1)
+       FROM orphan WHERE t.tid == orphan.tid AND orphan.pause_requested = 1)
      SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
        CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
      FROM clock LEFT JOIN me ON true LEFT JOIN claimed AS c ON true
-       LEFT JOIN ${sql.table("instance")} AS i ON i.iid = c.tid
+       LEFT JOIN ${sql.table("instance")} AS i ON i.iid == c.tid
      ORDER BY c.precedence, c.due_at, c.tid`,
   );
   return {
@@ -143,7 +143,7 @@ function inSteps(sql: Sql): Claim {
     "claim.orphans",
     `SELECT ${wanted}
      FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-       ON t.owner = r.id AND t.queue = :queue AND t.handler = :handler
+       ON t.owner == r.id AND t.queue = :queue AND t.handler = :handler
      LIMIT :limit ${sql.dialect.lockSkippingOf("t")}`,
   );
   const dueIn = dueByLanes(sql, wanted);
@@ -154,7 +154,7 @@ function inSteps(sql: Sql): Claim {
       table: "ticket",
       alias: "t",
       rows: picked,
-      on: "t.tid = p.tid",
+      on: "t.tid == p.tid",
       set: {
         takeovers: "t.takeovers + CASE WHEN t.owner IS NULL THEN 0 ELSE 1 END",
         ...leased(":at"),
@@ -167,7 +167,7 @@ function inSteps(sql: Sql): Claim {
       table: "ticket",
       alias: "t",
       rows: picked,
-      on: "t.tid = p.tid",
+      on: "t.tid == p.tid",
       set: paused,
     }),
   );
@@ -177,8 +177,8 @@ function inSteps(sql: Sql): Claim {
        i.workflow, i.id, i.created_at, CASE WHEN p.precedence = ${NEW} THEN i.params END AS params,
        p.precedence AS precedence
      FROM ${sql.rows("claimed", "p", { tid: "key", precedence: "int" })}
-       ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid = p.tid
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid`,
+       ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid == p.tid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid`,
   );
 
   return {

@@ -39,7 +39,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
          SELECT 1 FROM ${sql.table("past_run")} AS p
          WHERE p.iid = i.iid AND (p.terminated_by = :operation_id OR p.restarted_by = :operation_id))
        THEN 1 ELSE 0 END AS done
-     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
   const pause = sql.prepare(
     "control.pause",
@@ -69,7 +69,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
     `INSERT INTO ${sql.table("past_run")} (iid, run_no, status, output, error, started_at, finished_at, terminated_by, restarted_by)
      SELECT i.iid, i.run_no, CASE WHEN i.status = 'live' THEN 'terminated' ELSE i.status END, i.output, i.error,
        COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at), i.terminated_by, :operation_id
-     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid WHERE i.iid = :iid`,
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
   /** A live run's ticket goes first; the new one carries the next claim number, which fences the old run. */
   const rememberClaim = sql.prepare(

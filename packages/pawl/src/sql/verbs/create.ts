@@ -10,6 +10,7 @@ import {
   postSelected,
   type Posted,
 } from "./hooks/posting.js";
+import { isAmong } from "./is-among.js";
 
 const columns = {
   iid: "key",
@@ -59,7 +60,7 @@ function existingItemsText(sql: Sql, through = ""): string {
   const items = sql.rows("items", "r", columns);
   return `SELECT r.iid AS wanted, i.iid, i.origin, i.created_at
      FROM ${items} ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ${through}
-       ON i.workflow = r.workflow AND i.id = r.id`;
+       ON i.workflow == r.workflow AND i.id = r.id`;
 }
 
 /**
@@ -125,7 +126,8 @@ function inOneStatement(sql: Sql, patience: Patience): Create {
   // It lasts until the end of the transaction, so in a user's there is none.
   const lockWait = patience === "hasty" ? HASTY_LOCK_WAIT : null;
   const insert = (leased: boolean): Statement => {
-    const ticket = birth(leased, "b.created_at");
+    const ticket = birth(leased, "clock.now");
+    const isBorn = isAmong("i.iid", "SELECT iid FROM born");
     return sql.prepare(
       `create.${leased ? "leased" : "queued"}`,
       `WITH item AS MATERIALIZED (
@@ -139,12 +141,12 @@ function inOneStatement(sql: Sql, patience: Patience): Create {
          ON CONFLICT DO NOTHING RETURNING iid, created_at),
        queued AS (
          INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
-         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM born AS b JOIN item AS i ON i.iid = b.iid),
+         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM item AS i, clock WHERE ${isBorn}),
        posted AS (${postSelected(
          sql,
-         `SELECT 'create.1.' || i.iid, 'onWorkflowEnqueued', i.workflow, i.id, 1, 'create', b.created_at, b.created_at
-          FROM born AS b JOIN item AS i ON i.iid = b.iid
-          WHERE :hooked::int = 1 OR ${isRegistered(sql, "onWorkflowEnqueued")}`,
+         `SELECT 'create.1.' || i.iid, 'onWorkflowEnqueued', i.workflow, i.id, 1, 'create', clock.now, clock.now
+          FROM item AS i, clock
+          WHERE ${isBorn} AND (:hooked::int = 1 OR ${isRegistered(sql, "onWorkflowEnqueued")})`,
        )})
        SELECT iid, created_at FROM born`,
     );

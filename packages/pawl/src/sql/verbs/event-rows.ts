@@ -12,7 +12,7 @@ export function eventReader(sql: Sql): EventReader {
     `SELECT e.iid, e.number, e.kind, e.type, e.payload, e.created_at, e.delivered_at, e.consumed_by
      FROM ${sql.rows("runs", "r", { iid: "key", run_no: "int", seen_events: "big" })}
        ${sql.dialect.drivenJoin} ${sql.table("event")} AS e
-       ON e.iid = r.iid AND e.run_no = r.run_no AND e.number > r.seen_events`,
+       ON e.iid == r.iid AND e.run_no = r.run_no AND e.number > r.seen_events`,
   );
   return function* (runs) {
     const found = new Map<string, EventRecord[]>();

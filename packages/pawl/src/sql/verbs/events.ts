@@ -40,7 +40,7 @@ function readInstance(sql: Sql): Statement {
 
 function readInstanceSql(sql: Sql, more = ""): string {
   return `SELECT i.iid, i.run_no, i.status, i.created_at, t.state, t.pause_requested${more}
-    FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+    FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
     WHERE i.workflow = :workflow AND i.id = :id`;
 }
 
@@ -92,7 +92,7 @@ function inOneStatement(sql: Sql): SendEvent {
     return sql.prepare(
       isLeasing ? "event.send.leased" : "event.send",
       `WITH locked AS MATERIALIZED (
-         SELECT t.*, i.created_at FROM ${sql.table("instance")} AS i JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+         SELECT t.*, i.created_at FROM ${sql.table("instance")} AS i JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
          WHERE i.workflow = :workflow AND i.id = :id FOR UPDATE OF t),
        timed AS MATERIALIZED (
          SELECT t.tid, t.run_no, t.owner, t.event_count + 1 AS number, ${laterThanSeen("clock.now")} AS at,
@@ -104,7 +104,7 @@ function inOneStatement(sql: Sql): SendEvent {
          ON CONFLICT (iid, run_no, event_id) DO NOTHING RETURNING iid),
        counted AS (
          UPDATE ${sql.table("ticket")} AS t SET ${assignments(changes)}
-         FROM timed, added WHERE t.tid = timed.tid AND added.iid = timed.tid
+         FROM timed, added WHERE t.tid == timed.tid AND added.iid = timed.tid
          RETURNING t.claim_no, t.takeovers, t.history_bytes),
        posted AS (${postSelected(
          sql,
@@ -338,19 +338,19 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
   const lock = sql.prepare(
     "inbox.lock",
     `SELECT t.tid, t.run_no, t.event_count, t.seen_at, t.state, t.wait_mask
-     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.lookUp("ticket", "t")} ON t.tid = r.iid
+     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.lookUp("ticket", "t")} ON t.tid == r.iid
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const busy = sql.prepare(
     "inbox.busy",
     `SELECT t.tid FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t
-       ON t.tid = r.iid`,
+       ON t.tid == r.iid`,
   );
   const known = sql.prepare(
     "inbox.known",
     `SELECT e.iid, e.event_id
      FROM ${sql.rows("events", "n", { iid: "key", run_no: "int", event_id: "key" })} ${sql.dialect.drivenJoin}
-       ${sql.table("event")} AS e ON e.iid = n.iid AND e.run_no = n.run_no AND e.event_id = n.event_id`,
+       ${sql.table("event")} AS e ON e.iid == n.iid AND e.run_no = n.run_no AND e.event_id = n.event_id`,
   );
   const now = sql.prepare("inbox.now", "SELECT :now AS now");
   const add = sql.prepare(
@@ -374,7 +374,7 @@ export function moveInboxVerb(sql: Sql): MoveInbox {
       table: "ticket",
       alias: "t",
       rows: sql.rows("runs", "r", { iid: "key", event_count: "big", mask: "big" }),
-      on: "t.tid = r.iid",
+      on: "t.tid == r.iid",
       set: {
         due_at: `CASE WHEN ${wokenSql("r.mask")} AND (t.due_at IS NULL OR t.due_at > :at) THEN :at ELSE t.due_at END`,
         event_count: "r.event_count",

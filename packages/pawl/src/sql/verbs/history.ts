@@ -25,7 +25,7 @@ export function historyVerb(sql: Sql): History {
     "history.instance",
     `SELECT i.iid, i.run_no, i.status, i.output, i.error, COALESCE(i.started_at, t.started_at) AS started_at,
        i.finished_at, t.state, t.pause_requested
-     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
      WHERE i.workflow = :workflow AND i.id = :id`,
   );
   const pastRuns = sql.prepare(

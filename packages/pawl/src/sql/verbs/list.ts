@@ -23,7 +23,7 @@ export type Get = Verb<[target: Target], InstanceRecord | null>;
 export function getVerb(sql: Sql): Get {
   const read = sql.prepare(
     "get",
-    `SELECT ${fields} FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+    `SELECT ${fields} FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
      WHERE i.workflow = :workflow AND i.id = :id`,
   );
   return {
@@ -41,8 +41,8 @@ export function getManyVerb(sql: Sql): GetMany {
   const read = sql.prepare(
     "get.many",
     `SELECT ${fields} FROM ${sql.rows("targets", "w", { workflow: "key", id: "key" })}
-     ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.workflow = w.workflow AND i.id = w.id
-     LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid`,
+     ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.workflow == w.workflow AND i.id = w.id
+     LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid`,
   );
   return {
     transaction: false,
@@ -78,8 +78,8 @@ export function listVerb(sql: Sql): List {
   const pageOf = (from: string, order: Order): string => {
     const direction = order === "oldest" ? "ASC" : "DESC";
     return `SELECT ${fields} FROM (${from}) AS k
-      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = k.iid
-      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid
+      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
+      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
       ORDER BY i.created_at ${direction}, i.iid ${direction} LIMIT :limit`;
   };
   const byOrder = (name: string, build: (order: Order) => string): Record<Order, Statement> => ({
@@ -101,13 +101,13 @@ export function listVerb(sql: Sql): List {
     (order) =>
       `SELECT k.iid, k.created_at, 'live' AS status, t.state, t.pause_requested
        FROM (${range("'live'", order, ":limit")}) AS k
-         ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = k.iid`,
+         ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == k.iid`,
   );
   const byIid = sql.prepare(
     "list.rows",
     `SELECT ${fields} FROM ${sql.rows("keys", "k", { iid: "key" })}
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = k.iid
-       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = i.iid`,
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
+       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid`,
   );
 
   return {

@@ -42,16 +42,16 @@ export function loadVerb(sql: Sql): Load {
   const { drivenJoin } = sql.dialect;
   const steps = (from: string): string =>
     `SELECT 'step' AS entry, s.iid AS iid, ${stepFields} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
-       ON s.iid = r.iid AND s.run_no = r.run_no`;
+       ON s.iid == r.iid AND s.run_no = r.run_no`;
   // The rest of a run in the columns of a step, so that one statement brings all.
   const rest = (from: string): string =>
     `SELECT 'event', e.iid, e.number, e.kind, NULL, e.type, NULL, NULL, NULL, NULL,
        e.created_at, e.delivered_at, NULL, NULL, e.payload, NULL, NULL
      FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
-       ON e.iid = r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
+       ON e.iid == r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
      UNION ALL
      SELECT 'run', i.iid, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, i.params, NULL, NULL
-     FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid = r.iid`;
+     FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
   const allSteps = sql.dialect.name === "postgres" ? stepsAsJson(sql) : steps;
   const everything = sql.prepare(
     "load",
@@ -59,10 +59,10 @@ export function loadVerb(sql: Sql): Load {
   );
   const measure = sql.prepare(
     "load.measure",
-    `SELECT s.iid, COUNT(*) AS steps,
+    `SELECT r.iid AS iid, COUNT(*) AS steps,
        SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0) + COALESCE(${sql.dialect.byteLength("s.error")}, 0)) AS bytes
-     FROM ${sql.rows("runs", "r", run)} ${drivenJoin} ${sql.table("step")} AS s ON s.iid = r.iid AND s.run_no = r.run_no
-     GROUP BY s.iid`,
+     FROM ${sql.rows("runs", "r", run)} ${drivenJoin} ${sql.table("step")} AS s ON s.iid == r.iid AND s.run_no = r.run_no
+     GROUP BY r.iid`,
   );
   const page = sql.prepare(
     "load.page",
@@ -152,7 +152,7 @@ function stepsAsJson(sql: Sql): (from: string) => string {
   return (from) =>
     `SELECT 'steps' AS entry, r.iid AS iid, ${cells.join(", ")} FROM ${from} CROSS JOIN LATERAL (
        SELECT json_build_object(${arrays.join(", ")}, 'others', ${others})::text AS steps
-       FROM ${sql.table("step")} AS s WHERE s.iid = r.iid AND s.run_no = r.run_no) AS x`;
+       FROM ${sql.table("step")} AS s WHERE s.iid == r.iid AND s.run_no = r.run_no) AS x`;
 }
 
 type Size = { readonly bytes: number; readonly steps: number };
@@ -272,8 +272,8 @@ export function adoptVerb(sql: Sql): Adopt {
     `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes,
        CASE WHEN t.takeovers > 0 AND t.part_no = 0 THEN ${ORPHANED} ELSE ${RESUMING} END AS precedence,
        i.workflow, i.id, i.created_at, i.params, :now AS now
-     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = r.iid
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid
+     FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == r.iid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid
      WHERE t.owner = :runner AND t.state = 'leased'`,
   );
   return {

@@ -72,7 +72,7 @@ function selectLane(sql: Sql, queue: string, handler: string): string {
   return `SELECT ${firstDue(sql, queue, handler, RESUMING, ":low_resuming")} AS resuming,
     ${firstDue(sql, queue, handler, NEW, ":low_fresh")} AS fresh, :now AS now,
     CASE WHEN EXISTS (SELECT 1 FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_owner")}
-        ON t.owner = r.id
+        ON t.owner == r.id
       WHERE r.dead = 1 AND t.queue = ${queue} AND t.handler = ${handler}) THEN 1 ELSE 0 END AS orphaned`;
 }
 

@@ -12,7 +12,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
     "poll.lock",
     `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
      FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid = r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const look = sql.prepare(
@@ -21,14 +21,14 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
       table: "ticket",
       alias: "t",
       rows: sql.rows("seen", "s", { iid: "key", at: "big" }),
-      on: "t.tid = s.iid",
+      on: "t.tid == s.iid",
       set: { seen_at: "s.at" },
     }),
   );
   const held = sql.prepare(
     "poll.held",
     `SELECT t.tid, t.claim_no FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
-       ON t.tid = r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'`,
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'`,
   );
   return {
     transaction: true,

@@ -18,7 +18,7 @@ export function reopenVerb(sql: Sql): Reopen {
     "reopen.lock",
     `SELECT t.tid
      FROM ${sql.rows("runs", "r", { iid: "key", run_no: "int", claim_no: "big" })} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid = r.iid AND t.run_no = r.run_no AND t.claim_no = r.claim_no AND t.state IN ('waiting', 'queued')
+       ON t.tid == r.iid AND t.run_no = r.run_no AND t.claim_no = r.claim_no AND t.state IN ('waiting', 'queued')
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const parked = sql.rows("parked", "p", { tid: "key" });
@@ -28,7 +28,7 @@ export function reopenVerb(sql: Sql): Reopen {
       table: "ticket",
       alias: "t",
       rows: parked,
-      on: "t.tid = p.tid",
+      on: "t.tid == p.tid",
       set: leased(":at"),
     }),
   );
@@ -36,8 +36,8 @@ export function reopenVerb(sql: Sql): Reopen {
     "reopen.read",
     `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, ${RESUMING} AS precedence,
        i.workflow, i.id, i.created_at, NULL AS params
-     FROM ${parked} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid = p.tid
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = t.tid`,
+     FROM ${parked} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == p.tid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid`,
   );
   return {
     transaction: true,

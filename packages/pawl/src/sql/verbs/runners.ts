@@ -53,7 +53,7 @@ export function runnerVerbs(sql: Sql): Runners {
     "runner.next",
     `SELECT MIN(o.lease_until) AS at, :now AS now FROM (
        SELECT r.lease_until, (SELECT t.tid FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-           WHERE t.owner = r.id LIMIT 1) AS owned
+           WHERE t.owner == r.id LIMIT 1) AS owned
        FROM ${runner} AS r WHERE r.dead = 0 AND r.id <> :runner) AS o
      WHERE o.owned IS NOT NULL`,
   );
@@ -100,7 +100,7 @@ function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
       `WITH beat AS (
          UPDATE ${sql.table("runner")} SET lease_until = :now + :lease_ms WHERE id = :runner AND dead = 0
          RETURNING id, lease_until - :lease_ms AS now)
-       SELECT beat.now, ${owned} FROM beat LEFT JOIN ${sql.table("ticket")} AS t ON t.owner = beat.id`,
+       SELECT beat.now, ${owned} FROM beat LEFT JOIN ${sql.table("ticket")} AS t ON t.owner == beat.id`,
     );
     return {
       transaction: false,
@@ -116,7 +116,7 @@ function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
   const look = sql.prepare(
     "runner.look",
     `SELECT r.lease_until - :lease_ms AS now, ${owned} FROM ${sql.table("runner")} AS r
-       LEFT JOIN ${sql.table("ticket")} AS t ON t.owner = r.id
+       LEFT JOIN ${sql.table("ticket")} AS t ON t.owner == r.id
      WHERE r.id = :runner AND r.dead = 0`,
   );
   return {

@@ -30,7 +30,7 @@ export function unknownLanesVerb(sql: Sql): UnknownLanes {
     "unknown.orphans",
     `SELECT t.handler
      FROM ${sql.table("runner")} AS r ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-       ON t.owner = r.id
+       ON t.owner == r.id
      WHERE r.dead = 1 AND t.queue = :queue LIMIT ${MAX_ORPHANS}`,
   );
 

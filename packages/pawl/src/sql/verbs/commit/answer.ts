@@ -13,8 +13,8 @@ export function missingParts(sql: Sql): MissingParts {
     "commit.missing",
     `SELECT p.iid, t.claim_no AS ticket_claim, i.claim_no AS finish_claim, i.run_no, i.finished_at
      FROM ${sql.rows("parts", "p", { iid: "key" })}
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = p.iid
-       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid = p.iid`,
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == p.iid
+       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == p.iid`,
   );
   return function* (parts) {
     const rows = yield read.with({ parts: parts.map(({ iid }) => ({ iid })) });

@@ -37,7 +37,7 @@ export function inSteps(
     `SELECT p.iid, t.state, t.pause_requested, t.event_count, t.part_no, t.started_at, :now AS now, ${becomesSql} AS becomes
        ${readHooked === null ? `, ${hookedColumn(sql)}` : ""}
      FROM ${sql.rows("parts", "p", columns.parts)} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid = p.iid AND t.claim_no = p.claim_no
+       ON t.tid == p.iid AND t.claim_no = p.claim_no
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const lockPlain = plainLocker(sql);
@@ -54,14 +54,14 @@ export function inSteps(
       table: "event",
       alias: "e",
       rows: sql.rows("consumed", "c", columns.consumed),
-      on: "e.iid = c.iid AND e.run_no = c.run_no AND e.number = c.number AND e.consumed_by IS NULL",
+      on: "e.iid == c.iid AND e.run_no = c.run_no AND e.number = c.number AND e.consumed_by IS NULL",
       set: { consumed_by: "c.ord", delivered_at: ":at" },
     }),
   );
   const existingSpawns = sql.prepare(
     "commit.spawns.existing",
     `SELECT s.iid FROM ${sql.rows("spawns", "s", columns.spawns)} ${sql.dialect.drivenJoin}
-       ${sql.table("instance")} AS i ON i.workflow = s.workflow AND i.id = s.id`,
+       ${sql.table("instance")} AS i ON i.workflow == s.workflow AND i.id = s.id`,
   );
   const insertInstances = sql.prepare(
     "commit.spawns.instances",
@@ -88,7 +88,7 @@ export function inSteps(
       table: "ticket",
       alias: "t",
       rows: sql.rows("parts", "p", ended),
-      on: `t.tid = p.iid AND ${writesTicketSql}`,
+      on: `t.tid == p.iid AND ${writesTicketSql}`,
       set: ticketChanges(":at"),
     }),
   );
@@ -98,7 +98,7 @@ export function inSteps(
       table: "instance",
       alias: "i",
       rows: sql.rows("parts", "p", ended),
-      on: "i.iid = p.iid",
+      on: "i.iid == p.iid",
       set: {
         status: "CASE WHEN p.next = 'complete' THEN 'complete' ELSE 'errored' END",
         output: "p.output",
@@ -233,7 +233,7 @@ function plainLocker(sql: Sql): LockPlain {
     : byJsonKeys(
         sql,
         "commit.plain",
-        `${select} FROM json_each(:keys) AS k CROSS JOIN ${ticket} AS t ON t.tid = k.value`,
+        `${select} FROM json_each(:keys) AS k CROSS JOIN ${ticket} AS t ON t.tid == k.value`,
       );
   return function* (parts, meanwhile) {
     const [row] = (yield* lock(

@@ -31,7 +31,7 @@ export function deliveringVerbs(sql: Sql): Delivering {
       table: "outbox",
       alias: "o",
       rows: taken,
-      on: "o.id = r.id",
+      on: "o.id == r.id",
       set: {
         due_at: ":until",
         attempts: "o.attempts + 1",
@@ -45,7 +45,7 @@ export function deliveringVerbs(sql: Sql): Delivering {
       table: "outbox",
       alias: "o",
       rows: taken,
-      on: "o.id = r.id",
+      on: "o.id == r.id",
       set: { due_at: "NULL", failed_at: ":at", error: `COALESCE(o.error, '${LOST}')` },
     }),
   );
@@ -64,7 +64,7 @@ export function deliveringVerbs(sql: Sql): Delivering {
         retry_in: "big",
         error: "body",
       }),
-      on: "o.id = r.id AND o.claim_no = r.claim_no",
+      on: "o.id == r.id AND o.claim_no = r.claim_no",
       set: {
         due_at: "CASE WHEN r.retry_in IS NULL THEN NULL ELSE :at + r.retry_in END",
         failed_at: "CASE WHEN r.retry_in IS NULL THEN :at ELSE NULL END",

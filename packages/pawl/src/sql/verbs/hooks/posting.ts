@@ -85,7 +85,7 @@ export function posterByIid(
     `${sql.dialect.insertInto("outbox")} (${columns})
      SELECT o.id, :hook, i.workflow, i.id, o.run_no, o.reason, :at, :at
      FROM ${sql.rows("posted", "o", { id: "key", iid: "key", run_no: "int", reason: "word" })}
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid = o.iid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == o.iid
      ${sql.dialect.onConflictKeep(["id"])}`,
   );
   return (hook, posted, at) =>
