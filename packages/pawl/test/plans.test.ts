@@ -27,6 +27,8 @@ const PARKED = 50_000;
 const growing = ["instance", "past_run", "ticket", "step", "attempt", "event", "outbox"];
 /** Those that the tests fill. */
 const filled = ["instance", "ticket", "step", "event", "outbox"];
+/** Those whose rows all go again. */
+const emptied = ["ticket", "outbox"];
 
 /** Every statement that runs often, as the store would write it. */
 function statementsOf(dialect: Dialect): Statement[] {
@@ -171,6 +173,27 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     ]);
   });
 
+  test("a plan that cannot be made yet, for a lock, is made by the statement that needs it", async () => {
+    const { sent, ownPool, ownStore } = telling(schema);
+    const session = await pool.connect();
+    await session.query("BEGIN");
+    await session.query(`LOCK TABLE ${schema}.step IN ACCESS EXCLUSIVE MODE`);
+    try {
+      await ownStore.nextDueInMs([{ queue: "default", handler: "a" }]);
+      const run = { iid: "none", runNumber: 1, historyBytes: 0, takenOver: false };
+      const loaded = ownStore.load([run]);
+      // The rehearsal, the statement that trusts in it, and that on another connection.
+      const loads = (): number => sent.filter((name) => name === "pawl.load").length;
+      await expect.poll(loads, { timeout: 20_000 }).toBe(3);
+      await session.query("ROLLBACK");
+      expect(await loaded).toHaveLength(1);
+    } finally {
+      session.release(true);
+      await ownStore.close();
+      await ownPool.end();
+    }
+  });
+
   test("plans are forgotten when a table has grown, and not before", async () => {
     const own = unique();
     const { sent, ownPool, ownStore } = telling(own);
@@ -228,7 +251,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
       await other.migrate();
       await other.close();
       await parkOnPostgres(pool, churned);
-      for (const table of filled) {
+      for (const table of emptied) {
         await pool.query(`DELETE FROM ${churned}.${table}`);
         await pool.query(`ANALYZE ${churned}.${table}`);
       }
@@ -257,12 +280,14 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     return rows.map((row) => row["QUERY PLAN"]);
   }
 
-  /** Sequential scans, and index scans without a condition. */
+  /** Sequential scans, and index scans without a condition for the first column. */
   function readsAll(plan: readonly string[]): string[] {
     const reads = new RegExp(`(Seq|Index|Index Only) Scan\\b.* on (${filled.join("|")})\\b`);
     return plan.filter((line, n) => {
       if (!reads.test(line)) return false;
-      return line.includes("Seq Scan") || !/Index Cond/.test(plan[n + 1] ?? "");
+      const condition = /Index Cond: (.*)/.exec(plan[n + 1] ?? "")?.[1];
+      if (line.includes("Seq Scan") || condition === undefined) return true;
+      return line.includes("using instance_list") && !condition.includes("workflow ");
     });
   }
 });

@@ -11,7 +11,7 @@ export interface Driver<Tx> {
    * Runs a script on one connection, as one transaction at READ COMMITTED if asked, else each statement by
    * itself. Rolls back on any error. An error of a statement is thrown into the script first.
    *
-   * After it there is time for a rehearsal: statements with nothing in them, for a connection that makes its own plans.
+   * After it there is time for a rehearsal: statements with nothing in them, for a connection that keeps their plans.
    */
   run<T>(
     lane: Lane,

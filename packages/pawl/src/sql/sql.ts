@@ -55,8 +55,8 @@ export type Verb<Args extends readonly unknown[], T> = {
   readonly transaction: boolean;
   /** It has an answer of its own for "someone holds the lock", so that is not waited out. */
   readonly answersLocked?: true;
-  /** Its usual statement with nothing in it. */
-  readonly empty?: Call;
+  /** Its usual statements with nothing in them. */
+  readonly empty?: readonly Call[];
   /** After it there is time to plan these, of other verbs. */
   readonly rehearsal?: readonly Call[];
   script(...args: Args): Script<T>;

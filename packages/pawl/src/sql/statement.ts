@@ -190,5 +190,7 @@ export function compile(
     )
     .replaceAll(/\s+/g, " ")
     .trim();
+  // SQLite would take it for an equation.
+  if (text.includes("==")) throw new Error(`${name}: "==" must stand between two columns: ${text}`);
   return new Statement(name, text, params, dialect.rowsStyle, clock);
 }

@@ -152,7 +152,8 @@ function classify(error: unknown): ErrorCategory {
       return "unmigrated";
   }
   // Connections; shutdowns and the like; the system under the server.
-  if (/^(08|57P|58)/.test(code)) return "disconnected";
+  // A statement is not prepared that should be: not on this connection any more.
+  if (/^(08|57P|58|26000)/.test(code)) return "disconnected";
   if (code.startsWith("53")) return "transient"; // no disk, no memory
   if (code.startsWith("22") || code === "54000") return "data";
   return "other";

@@ -121,14 +121,14 @@ export function postgresDriver(
           : (call: Call) => inTransaction(connection, () => send(call));
         try {
           if (direct) forgetOldPlans(connection, names, clock.now());
-          return transaction
+          const result = transaction
             ? await inTransaction(connection, () => drive(send, script()))
             : await drive(sendAlone, script());
+          if (direct) rehearse(connection, rehearsal);
+          return result;
         } catch (error) {
           if (dialect.classify(error) === "disconnected") connection.broken = true;
           throw error;
-        } finally {
-          if (direct) rehearse(connection, rehearsal);
         }
       }),
     within: async (tx, script) => {
@@ -162,12 +162,15 @@ function forgetOldPlans(connection: PgConnection, names: readonly string[], now:
   );
 }
 
-/** Once, and not awaited: the plans of a load and a commit are 3 ms of the first run that a process goes on with. */
-function rehearse({ client, rehearsed }: PgConnection, calls: readonly Call[]): void {
+/**
+ * Once, and not awaited: the plans of a load and a commit are 3 ms of the first run that a process goes on with. If one cannot
+ * be made, for a lock on a table, the driver believes all the same that its statement is prepared.
+ */
+function rehearse(connection: PgConnection, calls: readonly Call[]): void {
   for (const call of calls) {
-    if (rehearsed.has(call)) continue;
-    rehearsed.add(call);
-    execute(client, call, true).catch(() => {});
+    if (connection.rehearsed.has(call)) continue;
+    connection.rehearsed.add(call);
+    execute(connection.client, call, true).catch(() => void (connection.broken = true));
   }
 }
 

@@ -22,9 +22,8 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
   const events = eventReader(sql);
   const commit = commitVerb(sql, events, newId);
   const load = loadVerb(sql);
-  // A resumed run reads, and writes when its code has been replayed. To look for what is next, a runner must have nothing to do.
-  const writing = commit.empty === undefined ? [] : [commit.empty];
-  const reading = load.empty === undefined ? [] : [load.empty];
+  const { empty: loading = [] } = load;
+  const { empty: committing = [] } = commit;
   return {
     now: nowVerb(sql),
     create: createVerb(sql),
@@ -39,10 +38,12 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
     claim: claimVerb(sql),
     adopt: adoptVerb(sql),
     reopen: reopenVerb(sql),
-    load: { ...load, rehearsal: writing },
+    // The code is replayed before there is anything to commit.
+    load: { ...load, rehearsal: committing },
     commit,
     poll: pollVerb(sql, events),
-    nextDue: { ...nextDueVerb(sql), rehearsal: [...reading, ...writing] },
+    // A runner that asks this has nothing to do.
+    nextDue: { ...nextDueVerb(sql), rehearsal: [...loading, ...committing] },
     unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),
     getMany: getManyVerb(sql),

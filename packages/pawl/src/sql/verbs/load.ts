@@ -75,7 +75,7 @@ export function loadVerb(sql: Sql): Load {
 
   return {
     transaction: false,
-    empty: everything.with({ runs: [] }),
+    empty: [everything.with({ runs: [] })],
     *script(requests): Script<LoadedRun[]> {
       const found = new Map<string, Found>(
         requests.map(({ iid }) => [iid, { params: null, steps: [], events: [] }]),

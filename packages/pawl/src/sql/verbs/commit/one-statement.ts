@@ -146,7 +146,8 @@ export function inOneStatement(
   return {
     transaction: false,
     answersLocked: true,
-    empty: any.events.with({ parts: [], steps: [], parts_sent: 0, consumed: [] }),
+    // What a run that was resumed by an event writes first.
+    empty: [any.events.with({ parts: [], steps: [], parts_sent: 0, consumed: [] })],
     *script(parts): Script<PartAnswer[]> {
       if (parts.every(isProgressWithEvents)) {
         const consumed = consumedRows(parts);
