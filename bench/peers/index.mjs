@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { startServers } from "../../scripts/servers/index.mjs";
-import { chosen } from "../measure.mjs";
+import { chosen, median } from "../measure.mjs";
 import { contestants, engines, PEERS } from "./engines/index.mjs";
 import { installPeers, node22, versionOf } from "./install.mjs";
 import { makePlace, onServer } from "./places.mjs";
 import { report } from "./report.mjs";
-import { isDoneBy, percentile, workloads } from "./workloads.mjs";
+import { isDoneBy, workloads } from "./workloads.mjs";
 
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
 const WORKER = fileURLToPath(new URL("worker.mjs", import.meta.url));
@@ -128,9 +128,8 @@ async function measure({ engine, workload, share }, server, newerNode) {
 /** @param {readonly import("./workloads.mjs").Figures[]} all */
 function mediansOf(all) {
   const names = new Set(all.flatMap((figures) => Object.keys(figures)));
-  const lists = [...names].map((name) => [name, all.flatMap((figures) => figures[name] ?? [])]);
   return Object.fromEntries(
-    lists.map(([name, list]) => [name, percentile(/** @type {number[]} */ (list), 0.5)]),
+    [...names].map((name) => [name, median(all.flatMap((figures) => figures[name] ?? []))]),
   );
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 // What is done with an engine, and what comes out as figures. Each part of a workload is a process of its own.
 import { performance } from "node:perf_hooks";
+import { median } from "../measure.mjs";
 import { eachOf } from "./engine.mjs";
 
 /**
@@ -123,7 +124,7 @@ export const workloads = {
         return {
           stepMs,
           ratio: stepMs / (shortMs / few),
-          liveMs: percentile(live, 0.5),
+          liveMs: median(live),
           units: steps,
         };
       },
@@ -182,7 +183,7 @@ export const workloads = {
             (rates[`steps${runners}`] ??= []).push(w2.perSecond);
           });
         }
-        const rate = (/** @type {string} */ name) => meanOf(rates[name] ?? []);
+        const rate = (/** @type {string} */ name) => median(rates[name] ?? []);
         return {
           ...Object.fromEntries(Object.keys(rates).map((name) => [name, rate(name)])),
           workflowsRatio: rate("workflows2") / rate("workflows1"),
@@ -331,7 +332,7 @@ async function repeated(bench, { name, ...what }) {
   }
   const rates = all.map(({ perSecond }) => perSecond);
   return {
-    perSecond: percentile(rates, 0.5),
+    perSecond: median(rates),
     units: all.reduce((total, { units }) => total + units, 0),
   };
 }
@@ -482,14 +483,11 @@ async function timeOf({ engine }, work) {
   return performance.now() - start;
 }
 
-/** @param {readonly number[]} list */
-const meanOf = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
-
 /**
  * @param {readonly number[]} list
  * @param {number} share
  */
-export function percentile(list, share) {
+function percentile(list, share) {
   const sorted = list.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -149,10 +149,8 @@ export class Run {
   ): Run {
     const inert: WorkflowEntry = { ...entry, start: () => new Promise(() => {}) };
     const run = new Run(context, host, inert, { ...claimed, takeovers: 0 }, null);
-    const error = new RunCrashedError(
-      `the run ended its process ${claimed.takeovers} times without progress`,
-    );
-    run.#outcome = failure(error);
+    const reason = `the run ended its process ${claimed.takeovers} times without progress`;
+    run.#outcome = failure(new RunCrashedError(reason));
     return run;
   }
 
@@ -345,8 +343,7 @@ export class Run {
         // Here, and not by `#schedulePass`: of functions that small V8 makes optimised code at their thousandth call, with all that
         // they call in it. In a replay of 1,000 steps that was 20 ms of compilation beside the last ones.
         this.#passIsDue = true;
-        this.#context.runtime.scheduler.macrotask(this.#pass);
-        return;
+        return this.#context.runtime.scheduler.macrotask(this.#pass);
       }
       if (this.#frontier.endWaits()) return this.#schedulePass();
       this.#frontier.startBodies(this.#gate);
