@@ -9,6 +9,7 @@ import {
 import { postgresStore } from "pawl/postgres";
 import { describe, expect, test } from "vitest";
 import { startRunner, type StartRunnerOptions } from "@pawl/dispatcher-node";
+import type { Hint, HintChannel } from "../../pawl/src/store/hints.js";
 import { bouncer } from "../../pawl/test/support/bouncer.js";
 import { database, postgresPool, type Database } from "../../pawl/test/support/database.js";
 import { inScope, type Scope } from "../../pawl/test/support/scope.js";
@@ -17,7 +18,7 @@ import { Signal, until } from "../../pawl/test/support/until.js";
 
 /* Processes that tell one another. Two engines with pools of their own are two processes to the database. */
 
-const shapeless = ["none", "changed", "awaited", "ended"].map((kind) => JSON.stringify({ kind }));
+const shapeless = ["none", "changed", "awaited", "ended"].map((kind) => JSON.stringify([{ kind }]));
 
 /** Neither a poll nor a heartbeat nor the end of a lease comes to anybody's help. */
 const alone: StartRunnerOptions = {
@@ -63,6 +64,17 @@ async function two(scope: Scope, code: Code, options: StartRunnerOptions = alone
   return { db, server, runner, watcher, caller: processOn(scope, db, code) };
 }
 
+/** What a process on that schema hears. */
+async function listener(scope: Scope, url: string, schema: string) {
+  const store = postgresStore(postgresPool(scope, url), { schema });
+  scope.defer(() => store.close());
+  const hints = store.hints as HintChannel;
+  const heard: Hint[] = [];
+  hints.listen({ hear: (hint) => void heard.push(hint), listening() {}, failed() {} });
+  await until(() => hints.isListening, "listening");
+  return { hints, heard };
+}
+
 type World = Awaited<ReturnType<typeof two>>;
 
 async function parked({ caller }: World) {
@@ -74,7 +86,7 @@ async function parked({ caller }: World) {
 const listeners = ({ db, watcher }: Pick<World, "db" | "watcher">): Promise<number[]> =>
   watcher
     .query(
-      `SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN pawl_${db.name}' OR (query = 'SELECT 1' AND pid IN (
+      `SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN "pawl_${db.name}"' OR (query = 'SELECT 1' AND pid IN (
          SELECT pid FROM pg_stat_activity WHERE query LIKE '%pawl_${db.name}%'))`,
     )
     .then((rows) => rows.map(({ pid }) => Number(pid)));
@@ -163,25 +175,109 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await listening;
     }));
 
-  test("who asks for an end that has been is told", () =>
+  test("who asks for an end that has been is told, and nobody else", () =>
     inScope(async (scope) => {
       const { db, server } = await two(scope, async () => "over");
       const { id } = await server.main.create();
       const ended = await server.main.get(id);
       await ended.result({ timeout });
-      const asker = processOn(scope, db, wait);
+      const asker = await listener(scope, db.url, db.name);
+      const other = await listener(scope, db.url, db.name);
       const target = { workflow: "main", id };
-      const heard: { readonly kind: string }[] = [];
-      const deaf = asker.store.hints?.listen({
-        hear: (hint) => void heard.push(hint),
-        listening() {},
-        failed() {},
-      });
-      scope.defer(async () => deaf?.());
-      await until(() => asker.store.hints?.isListening, "listening");
-      void asker.store.hints?.tell({ kind: "awaited", target });
-      await until(() => heard.some(({ kind }) => kind === "ended"), "told");
-      expect(heard).toContainEqual({ kind: "ended", target });
+      void asker.hints.tell({ kind: "awaited", target });
+      await until(() => asker.heard.length === 1, "told");
+      expect(asker.heard).toEqual([{ kind: "ended", target }]);
+      // What comes later has come: the question, and no answer.
+      void server.store.hints?.tell({ kind: "due" });
+      await until(() => other.heard.length >= 2, "the next hint");
+      expect(other.heard).toEqual([{ kind: "awaited", target }, { kind: "due" }]);
+    }));
+
+  test("all who ask are told, before and after the end, each of them once", () =>
+    inScope(async (scope) => {
+      const held = new Signal();
+      const { db, server } = await two(scope, (_event, step) => step.do("held", () => held.wait()));
+      const { id } = await server.main.create();
+      const target = { workflow: "main", id };
+      const first = await listener(scope, db.url, db.name);
+      const second = await listener(scope, db.url, db.name);
+      const late = await listener(scope, db.url, db.name);
+      const ends = ({ heard }: typeof first): number =>
+        heard.filter(({ kind }) => kind === "ended").length;
+      void first.hints.tell({ kind: "awaited", target });
+      void second.hints.tell({ kind: "awaited", target });
+      await until(() => late.heard.length === 2, "both have asked");
+      held.give();
+      await until(() => ends(first) === 1 && ends(second) === 1, "both told");
+      void late.hints.tell({ kind: "awaited", target });
+      await until(() => ends(late) === 1, "told late");
+      void late.hints.tell({ kind: "awaited", target });
+      const other = { workflow: "main", id: (await server.main.create()).id };
+      await (await server.main.get(other.id)).result({ timeout });
+      void late.hints.tell({ kind: "awaited", target: other });
+      await until(
+        () => late.heard.some((hint) => "target" in hint && hint.target.id === other.id),
+        "the next",
+      );
+      expect([ends(first), ends(second), ends(late)]).toEqual([1, 1, 2]);
+    }));
+
+  test("who listens again is told under its new name", () =>
+    inScope(async (scope) => {
+      const held = new Signal();
+      const world = await two(scope, (_event, step) => step.do("held", () => held.wait()));
+      const { db, server, watcher } = world;
+      const { id } = await server.main.create();
+      const target = { workflow: "main", id };
+      const asker = await listener(scope, db.url, db.name);
+      const pids = await listeners(world);
+      await watcher.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [pids]);
+      await until(() => !asker.hints.isListening, "deaf");
+      await until(() => asker.hints.isListening && server.store.hints?.isListening, "hears again");
+      void asker.hints.tell({ kind: "awaited", target });
+      held.give();
+      await until(() => asker.heard.some(({ kind }) => kind === "ended"), "told");
+    }));
+
+  test("hints that are told together are few notifications, and all are heard", () =>
+    inScope(async (scope) => {
+      const db = await database(scope, "postgres");
+      const teller = await listener(scope, db.url, db.name);
+      const hearer = await listener(scope, db.url, db.name);
+      const client = await postgresPool(scope, db.url).connect();
+      const sizes: number[] = [];
+      client.on("notification", ({ payload = "" }) => sizes.push(Buffer.byteLength(payload)));
+      await client.query(`LISTEN "pawl_${db.name}"`);
+      // Three bytes for each character of some, so that bytes count and not characters.
+      const ids = Array.from(
+        { length: 500 },
+        (_, n) => `${(n % 3 === 0 ? "€" : "e").repeat(80)}${n}`,
+      );
+      for (const id of ids)
+        void teller.hints.tell({ kind: "awaited", target: { workflow: "main", id } });
+      await until(() => hearer.heard.length === ids.length, "all heard");
+      expect(hearer.heard.map((hint) => "target" in hint && hint.target.id)).toEqual(ids);
+      await client.query("SELECT 1");
+      client.release();
+      expect(sizes.length).toBeLessThan(20);
+      expect(Math.max(...sizes)).toBeGreaterThan(7_500);
+      expect(teller.heard).toEqual([]);
+    }));
+
+  test("a schema's name is taken as it is written", () =>
+    inScope(async (scope) => {
+      const db = await database(scope, "postgres");
+      const schema = db.name.toUpperCase();
+      const teller = await listener(scope, db.url, schema);
+      const hearer = await listener(scope, db.url, schema);
+      const other = await listener(scope, db.url, db.name);
+      void teller.hints.tell({ kind: "due" });
+      await until(() => hearer.heard.length === 1, "heard");
+      const target = { workflow: "main", id: "other" };
+      const neighbour = await listener(scope, db.url, db.name);
+      void neighbour.hints.tell({ kind: "awaited", target });
+      await until(() => other.heard.length > 0, "its own heard");
+      expect(other.heard).toEqual([{ kind: "awaited", target }]);
     }));
 
   test("what a stop gives back is taken over by another process at once, as the same attempt", () =>
@@ -284,7 +380,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const instance = await parked(world);
-      for (const payload of ["", "null", "[]", "{", ...shapeless]) {
+      for (const payload of ["", "null", "[]", "{", "[null, 1]", '{"kind":"due"}', ...shapeless]) {
         await world.watcher.query("SELECT pg_notify($1, $2)", [`pawl_${world.db.name}`, payload]);
       }
       await instance.sendEvent({ type: "go", payload: 1 });

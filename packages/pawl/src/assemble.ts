@@ -15,6 +15,7 @@ import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
 import { bindingsMaker } from "./instances/bindings.js";
 import { hostedStore } from "./instances/hosted-store.js";
+import { rounds } from "./instances/rounds.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
@@ -97,7 +98,16 @@ export function assemble<const R extends Registry, Tx>(
   const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger);
   const here = hostedStore(store, hints, hooks);
   const all = store.spread?.(here) ?? here;
-  const instances: InstancesContext<Tx> = { store: all, entries, codec, limits, runtime, hints };
+  const thisRound = rounds(runtime.scheduler);
+  const instances: InstancesContext<Tx> = {
+    store: all,
+    entries,
+    codec,
+    limits,
+    runtime,
+    thisRound,
+    hints,
+  };
   const makeBindings = bindingsMaker(instances);
   const workflows = makeBindings() as Bindings<R, Tx>;
   const context: EngineContext = {

@@ -208,7 +208,7 @@ describe("rule 4: a low-water mark on due times", () => {
       const late = anInstance();
       await create(store, late);
       await one.query(`UPDATE ${db.table("ticket")} SET state = 'paused', due_at = NULL`);
-      // Looks that find nothing move the mark up to a second before now.
+      // Looks that find nothing move the mark up to half a second before now.
       for (let looks = 0; looks < 20; looks++) expect(await claim(store, runner)).toEqual([]);
       const anHourAgo = (await store.now()) - 3_600_000;
       await one.query(

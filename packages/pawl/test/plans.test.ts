@@ -19,6 +19,7 @@ import { everything } from "../src/sql/verbs/claim.js";
 import { sqlVerbs } from "../src/sql/verbs/index.js";
 import type { Store } from "../src/store/store.js";
 import { sharedServer, stores } from "./support/servers.js";
+import { until } from "./support/until.js";
 
 /** Enough that reading all of a table shows, in a plan and on the clock. */
 const PARKED = 50_000;
@@ -324,6 +325,15 @@ async function parkOnPostgres(pool: pg.Pool, schema: string): Promise<void> {
     `INSERT INTO ${schema}.outbox (id, hook, workflow, instance_id, run_no, reason, created_at, due_at)
      SELECT 'p' || n, 'onInstanceFinished', 'a', 'p' || n, 1, 'complete', n, 9000000000000 + n FROM ${numbers}`,
   );
+  // A session counts its rows within a second while it works, and within ten when it rests.
+  await until(async () => {
+    await pool.query("SELECT pg_stat_force_next_flush()");
+    const { rows } = await pool.query<{ counted: boolean }>(
+      "SELECT bool_and(pg_stat_get_live_tuples(to_regclass(name)) > 0) AS counted FROM unnest($1::text[]) AS name",
+      [filled.map((table) => `${schema}.${table}`)],
+    );
+    return rows[0]?.counted;
+  }, "counted");
 }
 
 for (const server of ["mariadb", "mysql"] as const) {

@@ -50,7 +50,7 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
     const tx = validTx("create", more);
     const wanted = this.#name(validNew(options));
     const [isOurs] = await this.#insert([wanted], tx);
-    if (isOurs === true) return new Instance(this.#scope, wanted.id);
+    if (isOurs === true) return new Instance(this.#scope, wanted.id, this.#isNew(tx));
     throw new WorkflowError(
       "INSTANCE_ID_ALREADY_EXISTS",
       `workflow ${quote(this.#scope.entry.name)} has an instance ${quote(wanted.id)} already`,
@@ -72,7 +72,10 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
     const wanted = [...byId.values()];
     if (wanted.length === 0) return [];
     const areOurs = await this.#insert(wanted, tx);
-    return wanted.filter((_, i) => areOurs[i]).map(({ id }) => new Instance(this.#scope, id));
+    const isNew = this.#isNew(tx);
+    return wanted
+      .filter((_, i) => areOurs[i])
+      .map(({ id }) => new Instance(this.#scope, id, isNew));
   }
 
   async get(id: string): Promise<WorkflowInstance<InstanceTypes, Tx>> {
@@ -81,6 +84,12 @@ class Binding<Tx> implements Workflow<unknown, InstanceTypes, Tx> {
     await parent?.barrier();
     if ((await context.store.get(target)) === null) throw instanceNotFound(target);
     return new Instance(this.#scope, id);
+  }
+
+  /** In a transaction nothing is created yet; a child may have been, by an earlier attempt. */
+  #isNew(tx: Tx | undefined): (() => boolean) | undefined {
+    const { context, parent } = this.#scope;
+    return tx === undefined && parent === undefined ? context.thisRound() : undefined;
   }
 
   #name(options: CreateOptions): Wanted {

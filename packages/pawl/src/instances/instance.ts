@@ -32,10 +32,13 @@ export type InstanceScope<Tx> = {
 export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
   readonly id: string;
   readonly #scope: InstanceScope<Tx>;
+  readonly #isNew: () => boolean;
 
-  constructor(scope: InstanceScope<Tx>, id: string) {
+  /** `isNew`: it was created just now. */
+  constructor(scope: InstanceScope<Tx>, id: string, isNew = (): boolean => false) {
     this.#scope = scope;
     this.id = id;
+    this.#isNew = isNew;
   }
 
   async status(): Promise<InstanceStatus> {
@@ -88,7 +91,7 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
 
   async result(options: ResultOptions = {}): Promise<unknown> {
     const wanted = validWait(options);
-    return awaitResult(await this.#ready(), this.#target, wanted);
+    return awaitResult(await this.#ready(), this.#target, wanted, this.#isNew());
   }
 
   get #target(): Target {

@@ -16,6 +16,8 @@ export type InstancesContext<Tx> = {
   readonly codec: Codec;
   readonly limits: Limits;
   readonly runtime: Runtime;
+  /** Answers whether it is still the same round of the event loop. */
+  readonly thisRound: () => () => boolean;
   readonly hints: Pick<RunnerHints, "isHere" | "left" | "finished" | "askOthers">;
 };
 

@@ -63,6 +63,36 @@ test("of a run that leaves without an end is looked for", async () => {
   expect(world.hints.waits).toEqual([10_000, 25]);
 });
 
+test("of an instance that was created just now is not looked for before its end is told", async () => {
+  await new Promise(setImmediate);
+  world.hints.areOthersHeard = true;
+  const created = await (world.workflows["ORDER"] as Workflow).create({ id: "b" });
+  world.handle.exec("DELETE FROM pawl_instance");
+  world.hints.meanwhile = () => {};
+  world.hints.end = { status: "complete", output: '{"n":1}', error: null };
+  expect(await created.result()).toEqual({ n: 1 });
+  await new Promise(setImmediate);
+  await expect(created.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
+});
+
+test("of an instance that was created just now is looked for where nobody may wait", async () => {
+  await new Promise(setImmediate);
+  world.hints.areOthersHeard = true;
+  const created = await (world.workflows["ORDER"] as Workflow).create({ id: "b" });
+  await expect(created.result({ timeout: 0 })).rejects.toThrow("it is queued");
+});
+
+test("of a child that an earlier attempt created is looked for at once", async () => {
+  const parent = { barrier: async () => {}, nextOrigin: () => ({ origin: "of it", id: "child" }) };
+  const children = world.inside(parent)["ORDER"] as Workflow;
+  await children.create();
+  await world.turn({ workflow: "order", id: "child" }, { kind: "complete", output: "1" });
+  world.hints.areOthersHeard = true;
+  const again = await children.create();
+  expect(await again.result()).toBe(1);
+  expect(world.hints.waits).toEqual([]);
+});
+
 test("waits longer and longer, until the run has ended", async () => {
   world.hints.meanwhile = async () => {
     if (world.hints.waits.length === 9) await complete("1");

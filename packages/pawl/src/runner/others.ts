@@ -1,6 +1,6 @@
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
-import type { Hint, HintChannel } from "../store/hints.js";
+import type { Hint, HintChannel, Teller } from "../store/hints.js";
 import { targetKey, type Ended, type Target } from "../store/records.js";
 import type { FinishWaiters } from "./finish-waiters.js";
 import { Recent } from "./recent.js";
@@ -13,6 +13,8 @@ export interface OthersEvents {
 
 /** Beyond so many the oldest are forgotten: who waits for them finds out by looking, now and then. */
 const MAX_REMEMBERED = 10_000;
+/** For one run: sessions come and go while it lives. */
+const MAX_ASKERS = 100;
 /** That there is more to do than one process can is said again after this long. */
 const OVERFULL_EVERY_MS = 1_000;
 /** All are told, and one of them takes it: who came too late the last times gives the others a head start. */
@@ -31,10 +33,10 @@ export class Others {
   readonly #events: OthersEvents;
   #isWanted = true;
   #stopListening: (() => void) | null = null;
-  /** Runs whose ends others wait for. */
-  readonly #awaited = new Recent(MAX_REMEMBERED);
-  /** Runs that ended here, and nobody had asked: who asks too late is told once. */
-  readonly #ended = new Recent(MAX_REMEMBERED);
+  /** Who waits for the ends of which runs. */
+  readonly #awaited = new Recent<Teller[]>(MAX_REMEMBERED);
+  /** Runs that ended here, and who was told: others may ask too late, and are told once. */
+  readonly #ended = new Recent<Teller[]>(MAX_REMEMBERED);
   #saidOverfullAtMs = -Infinity;
   #wasHinted = false;
   #vain = 0;
@@ -60,7 +62,7 @@ export class Others {
       this.#stopListening = null;
     } else if (this.#channel !== null) {
       this.#stopListening ??= this.#channel.listen({
-        hear: (hint) => this.#hear(hint),
+        hear: (hint, teller) => this.#hear(hint, teller),
         listening: () => this.#listening(),
         failed: (error, retryInMs) =>
           this.#logger.warn("listen.failed", { error: String(error), retryInMs }),
@@ -107,8 +109,9 @@ export class Others {
     this.#waiters.tell(target, ended);
     if (this.#channel === null) return;
     const key = targetKey(target);
-    if (this.#awaited.take(key)) void this.#channel.tell({ kind: "ended", target });
-    else this.#ended.add(key);
+    const askers = this.#awaited.take(key) ?? [];
+    this.#ended.note(key, askers);
+    for (const asker of askers) this.#tellEnd(target, asker);
   }
 
   /** How a look for work went. */
@@ -123,7 +126,7 @@ export class Others {
     this.#waiters.tellAll();
   }
 
-  #hear(hint: Hint): void {
+  #hear(hint: Hint, teller: Teller): void {
     switch (hint.kind) {
       case "due":
         this.#wasHinted = true;
@@ -131,15 +134,32 @@ export class Others {
       case "changed":
         return this.#events.changed(hint.owner, hint.target);
       case "awaited":
-        return this.#await(hint.target);
+        return this.#await(hint.target, teller);
       case "ended":
         return this.#waiters.tell(hint.target, null);
     }
   }
 
-  #await(target: Target): void {
+  #await(target: Target, asker: Teller): void {
     const key = targetKey(target);
-    if (this.#ended.take(key)) void this.#channel?.tell({ kind: "ended", target });
-    else this.#awaited.add(key);
+    const told = this.#ended.get(key);
+    if (told !== undefined && add(asker, told)) return this.#tellEnd(target, asker);
+    // It has not ended here, or runs again since.
+    const askers = this.#awaited.take(key) ?? [];
+    add(asker, askers);
+    this.#awaited.note(key, askers);
   }
+
+  /** The name alone: the target may be a whole run. */
+  #tellEnd({ workflow, id }: Target, asker: Teller): void {
+    void this.#channel?.tell({ kind: "ended", target: { workflow, id } }, asker);
+  }
+}
+
+/** False if it was among them. */
+function add(asker: Teller, askers: Teller[]): boolean {
+  if (askers.includes(asker)) return false;
+  askers.push(asker);
+  if (askers.length > MAX_ASKERS) askers.shift();
+  return true;
 }

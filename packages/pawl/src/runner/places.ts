@@ -1,6 +1,6 @@
 import type { Run } from "../engine/run.js";
 import type { Scheduler } from "../model/seams.js";
-import type { Target } from "../store/records.js";
+import { targetKey, type Target } from "../store/records.js";
 
 type Named = { readonly iid: string };
 
@@ -29,6 +29,7 @@ export class Places {
   readonly #scheduler: Scheduler;
   readonly #events: PlaceEvents;
   readonly #leased = new Map<string, Run>();
+  readonly #byTarget = new Map<string, Run>();
   /** How the ends of turns are awaited. */
   readonly #turns = new Map<Run, () => void>();
   /** By iid. */
@@ -72,11 +73,8 @@ export class Places {
     return this.#leased.get(iid);
   }
 
-  find({ workflow, id }: Target): Run | undefined {
-    for (const run of this.#leased.values()) {
-      if (run.id === id && run.workflow === workflow) return run;
-    }
-    return undefined;
+  find(target: Target): Run | undefined {
+    return this.#byTarget.get(targetKey(target));
   }
 
   isArriving({ iid }: Named): boolean {
@@ -118,12 +116,16 @@ export class Places {
   enter(run: Run): Promise<void> {
     this.#arriving.delete(run.iid);
     this.#leased.set(run.iid, run);
+    this.#byTarget.set(targetKey(run), run);
     this.#events.taken();
     return new Promise((resolve) => void this.#turns.set(run, resolve));
   }
 
   leave(run: Run): void {
-    if (this.has(run)) this.#leased.delete(run.iid);
+    if (this.has(run)) {
+      this.#leased.delete(run.iid);
+      this.#byTarget.delete(targetKey(run));
+    }
     this.#turns.get(run)?.();
     this.#turns.delete(run);
     this.#freed();

@@ -1,28 +1,34 @@
-/** The keys that were added last. Beyond so many, the older half is forgotten at once: to look for the oldest each time takes long. */
-export class Recent {
+/** What was noted last, by key. Beyond so many, the older half is forgotten at once: to look for the oldest each time takes long. */
+export class Recent<T> {
   readonly #max: number;
-  readonly #keys = new Set<string>();
+  readonly #noted = new Map<string, T>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  add(key: string): void {
-    this.#keys.delete(key);
-    if (this.#keys.size >= this.#max) this.#forgetHalf();
-    this.#keys.add(key);
+  note(key: string, value: T): void {
+    this.#noted.delete(key);
+    if (this.#noted.size >= this.#max) this.#forgetHalf();
+    this.#noted.set(key, value);
   }
 
-  /** Whether it was there. */
-  take(key: string): boolean {
-    return this.#keys.delete(key);
+  get(key: string): T | undefined {
+    return this.#noted.get(key);
+  }
+
+  /** What was noted, and is forgotten now. */
+  take(key: string): T | undefined {
+    const value = this.#noted.get(key);
+    if (value !== undefined) this.#noted.delete(key);
+    return value;
   }
 
   #forgetHalf(): void {
     let left = this.#max / 2;
-    for (const key of this.#keys) {
+    for (const key of this.#noted.keys()) {
       if (left-- <= 0) return;
-      this.#keys.delete(key);
+      this.#noted.delete(key);
     }
   }
 }

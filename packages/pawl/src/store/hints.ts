@@ -10,8 +10,11 @@ export type Hint =
   | { readonly kind: "awaited"; readonly target: Target }
   | { readonly kind: "ended"; readonly target: Target };
 
+/** Where a process that has told something can be answered; no other hears that. */
+export type Teller = number;
+
 export interface HintListener {
-  hear(hint: Hint): void;
+  hear(hint: Hint, teller: Teller): void;
   /** It listens, from now on or again: what was told before may have been missed. */
   listening(): void;
   /** It does not hear anything for a while; null if it never will. */
@@ -23,6 +26,6 @@ export interface HintChannel {
   readonly isListening: boolean;
   /** Hears the others, never itself, until it is cancelled. */
   listen(listener: HintListener): () => void;
-  /** Soon, together with others, and beside everything else. Resolves when it was told or got lost; never rejects. */
-  tell(hint: Hint): Promise<void>;
+  /** All, or one. Soon, together with others, and beside everything else. Resolves when it was told or got lost; never rejects. */
+  tell(hint: Hint, to?: Teller): Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
 import { bindingsMaker, type AllBindings } from "../../src/instances/bindings.js";
 import { hostedStore } from "../../src/instances/hosted-store.js";
+import { rounds } from "../../src/instances/rounds.js";
 import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
 import { resolveLimits, type Limits } from "../../src/model/limits.js";
@@ -126,6 +127,7 @@ export async function instancesWorld(
     codec: jsonPlusCodec,
     limits,
     runtime: { ...webRuntime, clock },
+    thisRound: rounds(webRuntime.scheduler),
     hints,
   };
   const held = new Map<string, Claimed>();

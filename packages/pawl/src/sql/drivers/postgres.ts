@@ -23,8 +23,6 @@ interface PgQueryable {
 }
 
 interface PgClient extends PgQueryable {
-  /** The server's name for this session. */
-  readonly processID: number | null;
   connect(): Promise<unknown>;
   end(): Promise<unknown>;
   on(event: "error" | "end", listener: () => void): unknown;
@@ -32,7 +30,6 @@ interface PgClient extends PgQueryable {
 }
 
 type PgNotification = {
-  readonly channel: string;
   readonly processId: number;
   readonly payload?: string | undefined;
 };

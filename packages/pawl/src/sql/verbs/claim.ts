@@ -13,8 +13,11 @@ export const everything: LowWater = { resuming: 0, fresh: 0 };
 type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
 export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 
-/** A ticket that is due now becomes visible with its transaction, as a rule within this time. */
-const STRAGGLER_MS = 1_000;
+/**
+ * A ticket that is due now becomes visible with its transaction, as a rule within this time. All that was claimed in it is walked
+ * over, 120 pages of an index where 12,000 runs are claimed in a second.
+ */
+const STRAGGLER_MS = 500;
 
 /** What a claim sets. `seen_at` never goes back, whatever the clock does. */
 export const leased = (now: string): Record<string, string> => ({
