@@ -51,7 +51,12 @@ export async function benchPeers(args) {
 
   const servers = await startServers({
     stores,
-    settings: { shared_preload_libraries: "pg_stat_statements", max_wal_size: "4GB" },
+    settings: {
+      shared_preload_libraries: "pg_stat_statements",
+      max_wal_size: "4GB",
+      // Room for the million instances of W7, as on a machine that is a database's own.
+      shared_buffers: "2GB",
+    },
   });
   /** @type {import("./report.mjs").Sample[]} */
   const samples = [];

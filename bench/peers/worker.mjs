@@ -3,7 +3,8 @@
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 import { engines } from "./engines/index.mjs";
-import { startRunners } from "./runners.mjs";
+import { onServer } from "./places.mjs";
+import { startProcesses } from "./runners.mjs";
 import { databaseBytes, openMeters } from "./usage.mjs";
 import { workloads } from "./workloads.mjs";
 
@@ -13,11 +14,15 @@ import { workloads } from "./workloads.mjs";
  * @property {string} workload
  * @property {number} part of its processes
  * @property {import("./engine.mjs").Role} role
+ * @property {boolean} [isServed] it measures nothing, and does what it is told
  * @property {number} share of the work
  * @property {string} url
  * @property {string} file
  * @property {import("./engine.mjs").Place["restate"]} restate
  * @property {import("./engine.mjs").Place["cloudflare"]} cloudflare
+ *
+ * What a served process is told; it answers how many bodies it ran.
+ * @typedef {"bodies" | "end" | { works: readonly import("./engine.mjs").Work[], inFlight: number }} Order
  *
  * @typedef {object} Answer
  * @property {import("./workloads.mjs").Figures} figures
@@ -44,18 +49,17 @@ const place = {
 };
 const inFlight = adapter.inFlight[job.workload] ?? 100;
 const engine = await adapter.open(place, inFlight, job.role);
-if (job.role === "runner") await serveRunner();
+if (job.isServed) await serve();
 else await measure(adapter, run);
 await engine.close();
 process.disconnect?.();
 
-/** Works until it is told to end; tells how often it worked. */
-async function serveRunner() {
-  process.send?.({ bodies });
+async function serve() {
   for (;;) {
-    const [message] = await once(process, "message");
-    if (message === "end") return;
     process.send?.({ bodies });
+    const [order] = /** @type {[Order]} */ (await once(process, "message"));
+    if (order === "end") return;
+    if (order !== "bodies") await engine.runAll(order.works, order.inFlight);
   }
 }
 
@@ -70,8 +74,8 @@ async function measure(
   const meters = await openMeters(store, place);
   /** @type {import("./usage.mjs").Usage | undefined} */
   let usage;
-  /** @type {import("./runners.mjs").Runners | undefined} */
-  let runners;
+  /** @type {import("./runners.mjs").Processes | undefined} */
+  let others;
   const figures = await workload({
     engine,
     place,
@@ -79,16 +83,19 @@ async function measure(
     maxSteps,
     maxRuns,
     share: job.share,
-    bodies: async () =>
-      bodies + ((await engine.bodies?.()) ?? 0) + ((await runners?.bodies()) ?? 0),
+    bodies: async () => bodies + ((await engine.bodies?.()) ?? 0) + ((await others?.bodies()) ?? 0),
     databaseBytes: () => databaseBytes(place),
-    withRunners: async (count, work) => {
-      runners = await startRunners(job, count);
+    settle: async () => {
+      if (place.url === "") return;
+      for (const sql of ["VACUUM (ANALYZE)", "CHECKPOINT"]) await onServer(place.url, sql);
+    },
+    beside: async (count, role, work) => {
+      others = await startProcesses(job, count, role);
       try {
-        return await work();
+        return await work(others);
       } finally {
-        await runners.end();
-        runners = undefined;
+        await others.end();
+        others = undefined;
       }
     },
     metered: async (work) => {

@@ -13,8 +13,9 @@ import { eachOf } from "./engine.mjs";
  * @property {number} maxRuns
  * @property {number} share of the work
  * @property {() => Promise<number>} bodies that ran so far, in all processes
- * @property {<T>(count: number, work: () => Promise<T>) => Promise<T>} withRunners beside runners in processes of their own
+ * @property {<T>(count: number, role: import("./engine.mjs").Role, work: (others: import("./runners.mjs").Processes) => Promise<T>) => Promise<T>} beside works beside so many other processes
  * @property {() => Promise<number>} databaseBytes
+ * @property {() => Promise<void>} settle as if all had been there for long: nothing of it is still to be written or counted
  * @property {<T>(work: () => Promise<T>) => Promise<T>} metered what is measured; once per process
  *
  * @typedef {Record<string, number>} Figures
@@ -42,6 +43,17 @@ const eventFigures = {
   stepP50: "to the step that follows, p50 ms",
   stepP99: "p99 ms ",
   samples: "samples",
+};
+
+const scalingFigures = {
+  workflows1: "workflows/s, one",
+  workflows2: "two",
+  workflows4: "four",
+  workflowsRatio: "two against one",
+  steps1: "steps/s, one",
+  steps2: "two ",
+  steps4: "four ",
+  stepsRatio: "two against one ",
 };
 
 /** @type {Record<string, Workload>} */
@@ -82,7 +94,7 @@ export const workloads = {
     isOfPawl: true,
     hasRunnersElsewhere: true,
     processes: [
-      (bench) => bench.withRunners(1, () => latency(bench, 100, (id) => resume(bench, id, 0))),
+      (bench) => bench.beside(1, "runner", () => latency(bench, 100, (id) => resume(bench, id, 0))),
     ],
   },
   W5: {
@@ -149,6 +161,7 @@ export const workloads = {
       async (bench) => {
         const before = await steady(bench, { count: 2_000, steps: 1, name: "before" });
         const parked = await park(bench, sized(bench, 1_000_000));
+        await bench.settle();
         const beside = await bench.metered(() =>
           steady(bench, { count: 2_000, steps: 1, name: "beside" }),
         );
@@ -157,39 +170,26 @@ export const workloads = {
     ],
   },
   W8: {
-    title: "W1 and W2 by one, two and four runner processes, started by another one",
-    figures: {
-      workflows1: "workflows/s, one",
-      workflows2: "two",
-      workflows4: "four",
-      workflowsRatio: "two against one",
-      steps1: "steps/s, one",
-      steps2: "two ",
-      steps4: "four ",
-      stepsRatio: "two against one ",
-    },
+    title: "W1 and W2 by one, two and four processes, each of which starts and runs its share",
+    figures: scalingFigures,
     isOfPawl: true,
     hasRunnersElsewhere: true,
     processes: [
-      async (bench) => {
-        /** @type {Record<string, number[]>} */
-        const rates = {};
-        // There and back: a machine that becomes faster or slower does so for all of them.
-        for (const [n, runners] of [1, 2, 4, 2, 1].entries()) {
-          await bench.withRunners(runners, async () => {
-            const w1 = await steady(bench, { count: 2_000, steps: 1, name: `short-${n}` });
-            const w2 = await steady(bench, { count: 200, steps: 50, name: `long-${n}` });
-            (rates[`workflows${runners}`] ??= []).push(w1.perSecond);
-            (rates[`steps${runners}`] ??= []).push(w2.perSecond);
-          });
-        }
-        const rate = (/** @type {string} */ name) => median(rates[name] ?? []);
-        return {
-          ...Object.fromEntries(Object.keys(rates).map((name) => [name, rate(name)])),
-          workflowsRatio: rate("workflows2") / rate("workflows1"),
-          stepsRatio: rate("steps2") / rate("steps1"),
-        };
-      },
+      (bench) =>
+        scaling((count, work) =>
+          bench.beside(count, "whole", ({ runAll }) =>
+            work({ ...bench, engine: { ...bench.engine, runAll } }),
+          ),
+        ),
+    ],
+  },
+  W8b: {
+    title: "the same by one, two and four runner processes, all of it started by another one",
+    figures: scalingFigures,
+    isOfPawl: true,
+    hasRunnersElsewhere: true,
+    processes: [
+      (bench) => scaling((count, work) => bench.beside(count, "runner", () => work(bench))),
     ],
   },
   W9: {
@@ -261,7 +261,7 @@ const sized = ({ share }, count) => Math.max(1, Math.round(count * share));
  */
 const runsOf = (bench, count) => Math.min(sized(bench, count), bench.maxRuns);
 
-/** @typedef {{ count: number, steps: number, name: string }} Burst */
+/** @typedef {{ count: number, steps: number, name: string, warmMs?: number }} Burst */
 
 /**
  * @param {Bench} bench
@@ -280,8 +280,8 @@ const WARM_MS = 3_000;
  * @param {Bench} bench
  * @param {Burst} what
  */
-async function warmUp(bench, { count, steps, name }) {
-  const until = performance.now() + WARM_MS * bench.share;
+async function warmUp(bench, { count, steps, name, warmMs = WARM_MS }) {
+  const until = performance.now() + warmMs * bench.share;
   for (let n = 0; n === 0 || performance.now() < until; n++) {
     const some = works(`${name}-warm-${n}`, runsOf(bench, count), steps);
     await bench.engine.runAll(some, bench.inFlight);
@@ -334,6 +334,33 @@ async function repeated(bench, { name, ...what }) {
   return {
     perSecond: median(rates),
     units: all.reduce((total, { units }) => total + units, 0),
+  };
+}
+
+/**
+ * W1 and W2 by so many processes.
+ * @param {(count: number, work: (bench: Bench) => Promise<void>) => Promise<void>} withProcesses
+ * @returns {Promise<Figures>}
+ */
+async function scaling(withProcesses) {
+  /** @type {Record<string, number[]>} */
+  const rates = {};
+  // There and back: a machine that becomes faster or slower does so for all of them.
+  for (const [n, count] of [1, 2, 4, 2, 1].entries()) {
+    await withProcesses(count, async (bench) => {
+      // Each of them has to be warm.
+      const what = { warmMs: WARM_MS * count };
+      const w1 = await steady(bench, { count: 2_000, steps: 1, name: `short-${n}`, ...what });
+      const w2 = await steady(bench, { count: 200, steps: 50, name: `long-${n}`, ...what });
+      (rates[`workflows${count}`] ??= []).push(w1.perSecond);
+      (rates[`steps${count}`] ??= []).push(w2.perSecond);
+    });
+  }
+  const rate = (/** @type {string} */ name) => median(rates[name] ?? []);
+  return {
+    ...Object.fromEntries(Object.keys(rates).map((name) => [name, rate(name)])),
+    workflowsRatio: rate("workflows2") / rate("workflows1"),
+    stepsRatio: rate("steps2") / rate("steps1"),
   };
 }
 

@@ -49,7 +49,7 @@ const valuesList = (count) =>
 
 /**
  * Of 1,000: 850 wait for a later time, 50 are paused; 50 are due on another queue and 50 for a workflow
- * that nobody here runs.
+ * that nobody here runs. Their ids are older than all that are made, as those of instances that were created before.
  * @param {{
  *   count: number,
  *   table: (name: string) => string,
@@ -67,7 +67,7 @@ function parkedRows({ count, table, number, iid, concat, now }) {
   const from = `FROM (${number}) AS numbers WHERE n < ${count}`;
   return [
     `INSERT INTO ${table("instance")} (iid, workflow, id, queue, run_no, status, params, created_at)
-     SELECT ${iid}, ${workflow}, ${concat("'parked-'", "n")}, ${queue}, 1, 'live', ${concat(`'{"customer":'`, "n", "'}'")}, ${now} - n ${from}`,
+     SELECT ${iid}, ${workflow}, ${concat("'parked-'", "n")}, ${queue}, 1, 'live', ${concat(`'{"customer":'`, "n", "'}'")}, ${now} - ${count} + n ${from}`,
     `INSERT INTO ${table("ticket")} (tid, queue, handler, class, state, run_no, claim_no, due_at, wait_mask, seen_at, started_at, history_bytes)
      SELECT ${iid}, ${queue}, ${workflow}, CASE WHEN n % 20 < 18 THEN 0 ELSE 1 END, ${kind}, 1, 1, ${due}, 4, ${now} - n, ${now} - n, 300 ${from}`,
   ];
@@ -177,7 +177,7 @@ export function parkOnSqlite(handle, count) {
     count,
     table: (name) => `pawl_${name}`,
     number: DIGITS,
-    iid: "'01800000-0000-7000-8000-' || printf('%012x', n)",
+    iid: "'-0' || printf('%020x', n)",
     concat: (...parts) => parts.join(" || "),
     now: "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)",
   })) {
@@ -215,7 +215,7 @@ export async function parkOnPostgres(client, schema, count) {
     count,
     table: (name) => `${schema}.${name}`,
     number: `SELECT generate_series(0, ${count - 1}) AS n`,
-    iid: "'01800000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
+    iid: "'-0' || lpad(to_hex(n), 20, '0')",
     concat: (...parts) => parts.join(" || "),
     now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
   })) {
@@ -366,7 +366,7 @@ async function mysqlWorld(pool) {
         count,
         table: (name) => prefix + name,
         number: DIGITS,
-        iid: "CONCAT('01800000-0000-7000-8000-', LPAD(HEX(n), 12, '0'))",
+        iid: "CONCAT('-0', LPAD(HEX(n), 20, '0'))",
         concat: (...parts) => `CONCAT(${parts.join(", ")})`,
         now: "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
       })) {

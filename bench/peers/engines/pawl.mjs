@@ -10,7 +10,10 @@ import { closedLoop } from "../engine.mjs";
 
 /** @typedef {{ kind: import("../engine.mjs").Kind, steps: number }} Params */
 
-const SHARED = { packages: [], inFlight: { W1: 200, W2: 200, W7: 200, W8: 200, W9: 100 } };
+const SHARED = {
+  packages: [],
+  inFlight: { W1: 200, W2: 200, W7: 200, W8: 200, W8b: 200, W9: 100 },
+};
 
 /** @type {import("../engine.mjs").Adapter} */
 export const onPostgres = {
