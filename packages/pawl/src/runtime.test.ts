@@ -61,3 +61,26 @@ test("what the code does with one callback is over before the next, however ofte
   const expected = Array.from({ length: 50 }, (_, n) => [`called ${n + 1}`, `reacted ${n + 1}`]);
   expect(log).toEqual(expected.flat());
 });
+
+test("a stride lasts as long as there are microtasks, and no longer", async () => {
+  const { scheduler } = webRuntime;
+  const macrotask = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+  await macrotask();
+  const stride = scheduler.stride();
+  const laterStrides: boolean[] = [];
+  const timer = new Promise<void>((resolve) => {
+    setTimeout(() => {
+      laterStrides.push(stride.isOver);
+      resolve();
+    }, 1);
+  });
+  const until = performance.now() + 5;
+  while (performance.now() < until);
+  for (let hop = 0; hop < 100; hop++) await Promise.resolve();
+  expect(stride.isOver).toBe(false);
+  expect(scheduler.stride()).toBe(stride);
+  await timer;
+  expect(laterStrides).toEqual([true]);
+  expect(scheduler.stride().isOver).toBe(false);
+  expect(scheduler.stride()).not.toBe(stride);
+});

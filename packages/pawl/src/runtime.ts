@@ -1,4 +1,4 @@
-import type { AsyncContext, Cancel, Runtime, Scheduler } from "./model/seams.js";
+import type { AsyncContext, Cancel, Runtime, Scheduler, Stride } from "./model/seams.js";
 import { utf8, type WebResponse } from "./model/web.js";
 
 /** What every modern JavaScript runtime has. With `testing/`, the only place that touches the real world. */
@@ -9,7 +9,10 @@ declare const crypto: {
 declare function setTimeout(callback: () => void, ms: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 declare const setImmediate: ((callback: () => void) => unknown) | undefined;
-declare const process: { getBuiltinModule?(name: string): unknown } | undefined;
+declare function queueMicrotask(callback: () => void): void;
+declare const process:
+  | { getBuiltinModule?(name: string): unknown; nextTick?(this: void, callback: () => void): void }
+  | undefined;
 
 declare const fetch: (url: string, init: object) => Promise<WebResponse>;
 
@@ -121,11 +124,33 @@ export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)));
 }
 
+const { navigator } = globalThis as { navigator?: { userAgent?: string } };
+const isWorkerd = navigator?.userAgent === "Cloudflare-Workers";
+
+/**
+ * A tick of Node that is asked for in a microtask comes when all microtasks are done, before any timer or I/O. Workerd's is a
+ * microtask itself.
+ */
+function strides(): () => Stride {
+  const tick = typeof process === "undefined" || isWorkerd ? undefined : process.nextTick;
+  let current = { isOver: tick !== undefined };
+  if (tick === undefined) return () => current;
+  const end = (): void => {
+    current.isOver = true;
+  };
+  const endLater = (): void => tick(end);
+  return () => {
+    if (current.isOver) {
+      current = { isOver: false };
+      queueMicrotask(endLater);
+    }
+    return current;
+  };
+}
+
 /** In workerd macrotasks that were asked for ahead would be lost with the request that they belong to. */
 function macrotasks(): Pick<Scheduler, "macrotask" | "round"> {
   const round = sharedMacrotask();
-  const { navigator } = globalThis as { navigator?: { userAgent?: string } };
-  const isWorkerd = navigator?.userAgent === "Cloudflare-Workers";
   const hasRounds = immediate !== undefined && !isWorkerd;
   return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, MOST_AHEAD) : round };
 }
@@ -154,6 +179,7 @@ export const webRuntime: Runtime = {
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after,
     grace: after,
+    stride: strides(),
     ...macrotasks(),
   },
   context: asyncContext(),

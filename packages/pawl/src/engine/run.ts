@@ -1,5 +1,6 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError, StepMismatchError } from "../model/errors.js";
+import type { Stride } from "../model/seams.js";
 import type { DbTime, Ended, EventRecord } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Bodies } from "./bodies.js";
@@ -57,7 +58,7 @@ export class Run {
   #heldUntilMs: number | null = null;
 
   /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
-  #isInStride = true;
+  #stride: Stride;
   #hasReturned = false;
   #outcome: Outcome | null = null;
   #passIsDue = false;
@@ -104,6 +105,7 @@ export class Run {
       currentAttempt: () => this.#bodies.current(),
       durable: () => this.#writes.whenDurable(this.#journal.delivered),
     });
+    this.#stride = context.runtime.scheduler.stride();
     const { params } = loaded ?? claimed;
     startCode(
       this,
@@ -310,7 +312,7 @@ export class Run {
     // A run that does not park after all forgets this with its answer.
     this.#wantsReopen = this.#place === "parked" || this.#isGivingUp;
     begin(step);
-    this.#frontier.add(step, this.#isInStride);
+    this.#frontier.add(step, !this.#stride.isOver);
   }
 
   // Passes
@@ -324,7 +326,7 @@ export class Run {
   // One function and one decoder for all passes of a run: made anew for each, they were a tenth of what a replay allocates.
   readonly #pass = (): void => {
     this.#passIsDue = false;
-    this.#isInStride = false;
+    this.#stride = noStride;
     if (this.#place === "gone") return;
     if (this.#place === "parked") {
       if (this.#wantsReopen) this.#host.reopen(this);
@@ -337,7 +339,7 @@ export class Run {
       if (next === "missing") return this.#wait();
       if (next !== null) {
         this.#patience.over();
-        this.#isInStride = true;
+        this.#stride = this.#context.runtime.scheduler.stride();
         this.#counts.ended();
         next.deliver(this.#decode);
         // Here, and not by `#schedulePass`: of functions that small V8 makes optimised code at their thousandth call, with all that
@@ -493,6 +495,7 @@ export class Run {
 }
 
 const goesOn: Next = { kind: "continue" };
+const noStride: Stride = { isOver: true };
 
 /** Nobody waits for code that nobody wants any more. */
 function never(): Promise<never> {

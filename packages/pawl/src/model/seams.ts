@@ -22,6 +22,8 @@ export interface Scheduler {
   after(ms: number, callback: () => void): Cancel;
   /** The same in real time, also under a test clock: patience for code that awaits the outside world. */
   grace(ms: number, callback: () => void): Cancel;
+  /** What happens now, until all its microtasks are done. */
+  stride(): Stride;
   /** Calls back in a new macrotask: all that the code could do without waiting is done by then. */
   macrotask(callback: () => void): void;
   /** After all macrotasks that are due, and maybe some I/O: what comes together has come by then, and can travel together. */
@@ -29,6 +31,11 @@ export interface Scheduler {
 }
 
 export type Cancel = () => void;
+
+/** Over before anything else happens; where the runtime cannot tell, it never is. */
+export interface Stride {
+  readonly isOver: boolean;
+}
 
 /** A value that follows a call through everything it awaits. */
 export interface AsyncContext {

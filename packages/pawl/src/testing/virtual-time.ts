@@ -40,6 +40,7 @@ export class VirtualTime extends ManualClock {
         after: (ms, callback) => this.after(ms, callback),
         sleep: (ms) => new Promise((resolve) => void this.after(ms, resolve)),
         grace: (ms, callback) => webRuntime.scheduler.after(Math.min(ms, MAX_GRACE_MS), callback),
+        stride: () => webRuntime.scheduler.stride(),
         macrotask: (callback) => webRuntime.scheduler.macrotask(callback),
         round: (callback) => webRuntime.scheduler.round(callback),
       },

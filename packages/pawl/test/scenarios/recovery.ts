@@ -19,6 +19,14 @@ async function crash(s: Stage): Promise<void> {
   await s.clock.advance(LEASE_MS);
 }
 
+/** A timer that is due when the code that set it has done what it can: the process was busy. */
+function overAtOnce(): Promise<void> {
+  const over = new Promise<void>((resolve) => void setTimeout(resolve, 1));
+  const until = performance.now() + 5;
+  while (performance.now() < until);
+  return over;
+}
+
 export function recovery(on: StoreFixture): void {
   describe("recovery", () => {
     test("after a crash another runner goes on, when the lease is over and not before", async () => {
@@ -77,6 +85,31 @@ export function recovery(on: StoreFixture): void {
       }
       expect(await s.toEnd(i)).toEqual({ status: "complete", output: "StepMaxAttemptsExceeded" });
       expect(entries).toBe(3);
+    });
+
+    test("nor behind something that is no step, and was over before the engine looked", async () => {
+      let lives = 0;
+      const entries: number[] = [];
+      const s = await stage(on, async (_event, step) => {
+        const life = ++lives;
+        const c = step.do("c", ({ attempt }) => (attempt === 1 ? new Promise(() => {}) : "c"));
+        const foreign = life === 1 ? overAtOnce() : c;
+        await foreign;
+        const b = step.do("b", { retries: { limit: 1, delay: 1 } }, () => {
+          entries.push(life);
+          void s.h.crashRunner(s.lastRunner());
+          return new Promise(() => {});
+        });
+        return b.catch((error: Error) => error.name);
+      });
+      const i = await s.create();
+      for (let n = 0; n < 3; n++) {
+        await s.turn();
+        s.addRunner();
+        await s.clock.advance(LEASE_MS);
+      }
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "StepMaxAttemptsExceeded" });
+      expect(entries).toEqual([1, 2]);
     });
 
     test("failures and crashes are counted together", async () => {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cancel, Runtime } from "../../src/model/seams.js";
+import { webRuntime } from "../../src/runtime.js";
 import type { ManualClock } from "../../src/testing/clock.js";
 import { Dice } from "./random.js";
 
@@ -98,6 +99,7 @@ export class Process {
         after: (ms, callback) => this.after(ms, callback),
         grace: (ms, callback) => this.after(ms, callback),
         sleep: (ms) => new Promise((resolve) => void this.after(ms, resolve)),
+        stride: () => webRuntime.scheduler.stride(),
         macrotask: (callback) => world.task(() => this.enter(callback)),
         round: (callback) => world.task(() => this.enter(callback)),
       },
