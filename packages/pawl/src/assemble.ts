@@ -81,7 +81,7 @@ export function assemble<const R extends Registry, Tx>(
     poke: (owner, target) => runner.poke(owner, target),
     isHere: (target) => runner.isHere(target),
     left: (target, ms, signal) => runner.left(target, ms, signal),
-    finished: (target, ms, signal) => runner.finished(target, ms, signal),
+    ear: (target) => runner.ear(target),
     askOthers: (target) => runner.askOthers(target),
     tellEnd: (target) => runner.tellEnd(target),
   };

@@ -84,3 +84,12 @@ test("a stride lasts as long as there are microtasks, and no longer", async () =
   expect(scheduler.stride().isOver).toBe(false);
   expect(scheduler.stride()).not.toBe(stride);
 });
+
+test("strides end though a test has replaced what they are made of", async () => {
+  const real = globalThis.queueMicrotask;
+  globalThis.queueMicrotask = () => {};
+  const stride = webRuntime.scheduler.stride();
+  globalThis.queueMicrotask = real;
+  await new Promise(setImmediate);
+  expect(stride.isOver).toBe(true);
+});

@@ -1,4 +1,4 @@
-import type { InstancesContext, RunnerHints } from "../instances/ports.js";
+import type { Ear, InstancesContext, RunnerHints } from "../instances/ports.js";
 import { instanceNotFound } from "../instances/requests.js";
 import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
@@ -20,7 +20,7 @@ const MAX_BACKLOG = 20_000;
 
 type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
   /** How the end of a run becomes known, also from other processes. */
-  readonly hints: Pick<RunnerHints, "finished" | "askOthers">;
+  readonly hints: Pick<RunnerHints, "ear" | "askOthers">;
   readonly store: Pick<Store<never>, "get" | "history">;
 };
 
@@ -173,12 +173,18 @@ class Watcher {
     for (;;) {
       const since = clock.now();
       this.#isHinted = false;
+      // Before the look: an end that is told while that is on its way is not told again.
+      const ear = this.#context.hints.ear(this.#target);
       const changed = await this.#look();
       this.#forgetEnded();
-      if (this.#watches.size === 0 && this.#joining.length === 0) break;
+      if (this.#watches.size === 0 && this.#joining.length === 0) {
+        ear.close();
+        break;
+      }
       pollMs = changed ? FIRST_POLL_MS : Math.min(pollMs * SLOWER, LONGEST_POLL_MS);
       const tookMs = Math.max(0, clock.now() - since);
-      await this.#rest(Math.max(pollMs, tookMs * LOOK_SHARE));
+      await this.#rest(ear, Math.max(pollMs, tookMs * LOOK_SHARE));
+      ear.close();
     }
     this.#isRunning = false;
     this.#leave();
@@ -189,7 +195,7 @@ class Watcher {
   }
 
   /** Hints come with every commit: a short rest lets them become one look. */
-  async #rest(ms: number): Promise<void> {
+  async #rest(ear: Ear, ms: number): Promise<void> {
     const { scheduler } = this.#context.runtime;
     if (this.#joining.length > 0) return;
     await new Promise<void>((resolve) => void scheduler.after(SHORTEST_REST_MS, resolve));
@@ -197,7 +203,7 @@ class Watcher {
     const rest = newAborter();
     this.#stopRest = () => rest.abort(undefined);
     this.#context.hints.askOthers(this.#target);
-    await this.#context.hints.finished(this.#target, ms, rest.signal);
+    await ear.heard(ms, rest.signal);
     this.#stopRest = null;
   }
 

@@ -18,7 +18,7 @@ export type InstancesContext<Tx> = {
   readonly runtime: Runtime;
   /** Answers whether it is still the same round of the event loop. */
   readonly thisRound: () => () => boolean;
-  readonly hints: Pick<RunnerHints, "isHere" | "left" | "finished" | "askOthers">;
+  readonly hints: Pick<RunnerHints, "isHere" | "left" | "ear" | "askOthers">;
 };
 
 /** What instances tell the hooks of this process. */
@@ -38,17 +38,24 @@ export interface RunnerHints {
   poke(owner: string, target: Target): void;
   /** That run is in the memory of this process: it has not ended, as far as it knows. */
   isHere(target: Target): boolean;
-  /** As `finished`, of a run that is here; also when it leaves, parked or lost. */
+  /** Resolves when that run, which is here, has ended or left, parked or lost; at the latest after `ms` or when the signal fires. */
   left(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
-  /**
-   * Resolves when that run may have finished, at the latest after `ms` or when the signal fires. Answers how, if it
-   * ended in this process.
-   */
-  finished(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
-  /** Sees to it that `finished` hears of that run's end, wherever it runs; false if it may not. */
+  /** Opens an ear for that run's end. */
+  ear(target: Target): Ear;
+  /** Sees to it that ears hear of that run's end, wherever it runs; false if they may not. */
   askOthers(target: Target): boolean;
   /** A caller ended that run. */
   tellEnd(target: Target): void;
+}
+
+/** Hears once of a run's end, from its opening on: none is missed by who looks before it waits. */
+export interface Ear {
+  /**
+   * Resolves when that run may have ended since the opening, at the latest after `ms` or when the signal fires, and closes.
+   * Answers how, if it ended in this process.
+   */
+  heard(ms: number, signal?: Signal): Promise<Ended | null>;
+  close(): void;
 }
 
 /** Every reserved place is either started or released. */

@@ -75,6 +75,33 @@ test("of an instance that was created just now is not looked for before its end 
   await expect(created.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
 });
 
+test("of an instance that was created just now, and has left this process, is looked for at once", async () => {
+  await new Promise(setImmediate);
+  world.hints.areOthersHeard = true;
+  world.hints.isRunHere = true;
+  const created = await (world.workflows["ORDER"] as Workflow).create({ id: "b" });
+  world.hints.meanwhile = () => {
+    world.hints.isRunHere = false;
+    return created.terminate();
+  };
+  await expect(created.result()).rejects.toBeInstanceOf(InstanceTerminatedError);
+  expect(world.hints.waits).toEqual([10_000]);
+});
+
+test("hears of an end from before its look on, and leaves no ear open", async () => {
+  const { store } = world;
+  const get = store.get.bind(store);
+  let whenRead = -1;
+  store.get = (wanted) => {
+    whenRead = world.hints.ears - world.hints.closed;
+    return get(wanted);
+  };
+  world.hints.meanwhile = () => complete("1");
+  expect(await instance.result()).toBe(1);
+  expect(whenRead).toBe(1);
+  expect(world.hints.closed).toBe(world.hints.ears);
+});
+
 test("of an instance that was created just now is looked for where nobody may wait", async () => {
   await new Promise(setImmediate);
   world.hints.areOthersHeard = true;

@@ -33,30 +33,38 @@ export async function awaitResult(
   const { store, hints, runtime } = context;
   const endsAt = runtime.clock.now() + requestedMs("timeout", timeout);
   const leftMs = (): number => Math.max(0, endsAt - runtime.clock.now());
+  let mayWaitFirst = isNew;
   for (let waitMs = 0; ;) {
     throwIfAborted(signal);
     // Most runs that are here end here, and bring their outcome: no read.
     while (hints.isHere(target) && leftMs() > 0) {
+      mayWaitFirst = false;
       const ended = await hints.left(target, Math.min(LONGEST_STAY_MS, leftMs()), signal);
       if (ended !== null) return outcomeOf(target, ended, context)?.value;
       throwIfAborted(signal);
     }
-    const mayWait = isNew && waitMs === 0 && leftMs() > 0;
-    const isTold = mayWait && hints.askOthers(target);
-    if (!isTold) {
-      const record = await store.get(target);
-      if (record === null) throw instanceNotFound(target);
-      const outcome = outcomeOf(target, record, context);
-      if (outcome !== undefined) return outcome.value;
-      if (leftMs() === 0) {
-        throw new ResultTimeoutError(
-          `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
-        );
+    // Before the look: an end that is told while that is on its way is not told again.
+    const ear = hints.ear(target);
+    try {
+      const isTold = mayWaitFirst && leftMs() > 0 && hints.askOthers(target);
+      mayWaitFirst = false;
+      if (!isTold) {
+        const record = await store.get(target);
+        if (record === null) throw instanceNotFound(target);
+        const outcome = outcomeOf(target, record, context);
+        if (outcome !== undefined) return outcome.value;
+        if (leftMs() === 0) {
+          throw new ResultTimeoutError(
+            `instance ${quote(target.id)} did not end in time: it is ${record.status}`,
+          );
+        }
       }
+      waitMs = nextWaitMs(waitMs, isTold || hints.askOthers(target));
+      const ended = await ear.heard(Math.min(waitMs, leftMs()), signal);
+      if (ended !== null) return outcomeOf(target, ended, context)?.value;
+    } finally {
+      ear.close();
     }
-    waitMs = nextWaitMs(waitMs, isTold || hints.askOthers(target));
-    const ended = await hints.finished(target, Math.min(waitMs, leftMs()), signal);
-    if (ended !== null) return outcomeOf(target, ended, context)?.value;
   }
 }
 

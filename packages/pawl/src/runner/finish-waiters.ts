@@ -1,3 +1,4 @@
+import type { Ear } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
 import { targetKey, type Ended, type Target } from "../store/records.js";
@@ -5,39 +6,72 @@ import { targetKey, type Ended, type Target } from "../store/records.js";
 /** Those in this process who wait for a run to end. Without its outcome it is a hint: they look for themselves. */
 export class FinishWaiters {
   readonly #scheduler: Scheduler;
-  readonly #waiters = new Map<string, Set<(ended: Ended | null) => void>>();
+  readonly #ears = new Map<string, Set<OpenEar>>();
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
   }
 
-  wait(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
-    const abort = signal === undefined ? null : membersOf(signal);
-    if (abort?.aborted === true) return Promise.resolve(null);
+  ear(target: Target): Ear {
     const key = targetKey(target);
-    const waiters = this.#waiters.get(key) ?? new Set();
-    this.#waiters.set(key, waiters);
-    return new Promise((resolve) => {
-      const done = (ended: Ended | null): void => {
-        cancel();
-        abort?.removeEventListener("abort", giveUp);
-        waiters.delete(done);
-        if (waiters.size === 0 && this.#waiters.get(key) === waiters) this.#waiters.delete(key);
-        resolve(ended);
-      };
-      const giveUp = (): void => done(null);
-      const cancel = this.#scheduler.after(ms, giveUp);
-      abort?.addEventListener("abort", giveUp);
-      waiters.add(done);
+    const ears = this.#ears.get(key) ?? new Set();
+    this.#ears.set(key, ears);
+    const ear = new OpenEar(this.#scheduler, () => {
+      ears.delete(ear);
+      if (ears.size === 0 && this.#ears.get(key) === ears) this.#ears.delete(key);
     });
+    ears.add(ear);
+    return ear;
+  }
+
+  wait(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
+    return this.ear(target).heard(ms, signal);
   }
 
   tell(target: Target, ended: Ended | null): void {
-    for (const done of this.#waiters.get(targetKey(target)) ?? []) done(ended);
+    for (const ear of this.#ears.get(targetKey(target)) ?? []) ear.tell(ended);
   }
 
   /** Any of them may have missed something. */
   tellAll(): void {
-    for (const waiters of this.#waiters.values()) for (const done of waiters) done(null);
+    for (const ears of this.#ears.values()) for (const ear of ears) ear.tell(null);
+  }
+}
+
+class OpenEar implements Ear {
+  readonly #scheduler: Scheduler;
+  readonly close: () => void;
+  #wasTold = false;
+  #ended: Ended | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(scheduler: Scheduler, close: () => void) {
+    this.#scheduler = scheduler;
+    this.close = close;
+  }
+
+  tell(ended: Ended | null): void {
+    this.#wasTold = true;
+    this.#ended ??= ended;
+    this.#wake?.();
+  }
+
+  heard(ms: number, signal?: Signal): Promise<Ended | null> {
+    const abort = signal === undefined ? null : membersOf(signal);
+    if (this.#wasTold || abort?.aborted === true) {
+      this.close();
+      return Promise.resolve(this.#ended);
+    }
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel();
+        abort?.removeEventListener("abort", done);
+        this.close();
+        resolve(this.#ended);
+      };
+      const cancel = this.#scheduler.after(ms, done);
+      abort?.addEventListener("abort", done);
+      this.#wake = done;
+    });
   }
 }

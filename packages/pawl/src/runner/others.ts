@@ -13,7 +13,7 @@ export interface OthersEvents {
 
 /** Beyond so many the oldest are forgotten: who waits for them finds out by looking, now and then. */
 const MAX_REMEMBERED = 10_000;
-/** For one run: sessions come and go while it lives. */
+/** For one run; where there are more, all are told. */
 const MAX_ASKERS = 100;
 /** That there is more to do than one process can is said again after this long. */
 const OVERFULL_EVERY_MS = 1_000;
@@ -111,6 +111,7 @@ export class Others {
     const key = targetKey(target);
     const askers = this.#awaited.take(key) ?? [];
     this.#ended.note(key, askers);
+    if (askers.length === MAX_ASKERS) return this.#tellEnd(target);
     for (const asker of askers) this.#tellEnd(target, asker);
   }
 
@@ -151,7 +152,7 @@ export class Others {
   }
 
   /** The name alone: the target may be a whole run. */
-  #tellEnd({ workflow, id }: Target, asker: Teller): void {
+  #tellEnd({ workflow, id }: Target, asker?: Teller): void {
     void this.#channel?.tell({ kind: "ended", target: { workflow, id } }, asker);
   }
 }
@@ -159,7 +160,7 @@ export class Others {
 /** False if it was among them. */
 function add(asker: Teller, askers: Teller[]): boolean {
   if (askers.includes(asker)) return false;
+  if (askers.length === MAX_ASKERS) askers.shift();
   askers.push(asker);
-  if (askers.length > MAX_ASKERS) askers.shift();
   return true;
 }

@@ -2,7 +2,7 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
 import { Run } from "../engine/run.js";
 import type { Deliverer } from "../hooks/deliverer.js";
-import type { RunnerHints } from "../instances/ports.js";
+import type { Ear, RunnerHints } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
 import { ValidationError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
@@ -469,8 +469,8 @@ export class Runner implements RunHost, RunnerHints {
     return this.#leaveWaiters.wait(target, ms, signal);
   }
 
-  finished(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
-    return this.#finishWaiters.wait(target, ms, signal);
+  ear(target: Target): Ear {
+    return this.#finishWaiters.ear(target);
   }
 
   askOthers(target: Target): boolean {

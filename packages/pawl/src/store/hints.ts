@@ -11,7 +11,7 @@ export type Hint =
   | { readonly kind: "ended"; readonly target: Target };
 
 /** Where a process that has told something can be answered; no other hears that. */
-export type Teller = number;
+export type Teller = string;
 
 export interface HintListener {
   hear(hint: Hint, teller: Teller): void;

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Message } from "../../src/http/tracker.js";
 import { watchedStore } from "../../src/http/watched-store.js";
 import { Watchers, type Watch } from "../../src/http/watchers.js";
+import type { Ear } from "../../src/instances/ports.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
 import type { AttemptWrite, Next, StepWrite } from "../../src/store/store.js";
 import { instancesWorld } from "../support/instances.js";
@@ -16,11 +17,19 @@ async function watchedWorld() {
   const world = await instancesWorld({ A: defineWorkflow({ name: "a", run: async () => {} }) });
   onTestFinished(() => world.handle.close());
   const rests: number[] = [];
-  const finished = (_target: unknown, ms: number, signal?: Signal): Promise<null> => {
-    rests.push(ms);
-    return new Promise((resolve) =>
-      membersOf(signal!).addEventListener("abort", () => resolve(null)),
-    );
+  let ears = 0;
+  const earsAtReads: number[] = [];
+  const ear = (): Ear => {
+    ears += 1;
+    return {
+      heard: (ms: number, signal?: Signal): Promise<null> => {
+        rests.push(ms);
+        return new Promise((resolve) =>
+          membersOf(signal!).addEventListener("abort", () => resolve(null)),
+        );
+      },
+      close: () => void (ears -= 1),
+    };
   };
   const { codec, runtime } = world.context;
   let reads = 0;
@@ -28,15 +37,16 @@ async function watchedWorld() {
     ...world.store,
     history: (...given: Parameters<typeof world.store.history>) => {
       reads += 1;
+      earsAtReads.push(ears);
       return world.store.history(...given);
     },
   };
-  const hints = { finished, askOthers: () => false };
+  const hints = { ear, askOthers: () => false };
   const watchers = new Watchers({ codec, runtime, store: counted, hints });
   onTestFinished(() => watchers.close());
   const store = watchedStore(world.store, watchers);
   await world.workflows["A"]!.create({ id: "x" });
-  return { world, watchers, store, rests, reads: () => reads };
+  return { world, watchers, store, rests, reads: () => reads, ears: () => ears, earsAtReads };
 }
 
 type World = Awaited<ReturnType<typeof watchedWorld>>;
@@ -88,6 +98,16 @@ function inShort({ event, data }: Message): string {
     ? `${event} ${data.ord} ${data.status} ${data.attempt}`
     : `${event} ${data.status}`;
 }
+
+test("hears of an end from before its look on, and leaves no ear open", async () => {
+  const world = await watchedWorld();
+  const watch = await world.watchers.watch(target);
+  await turn(world, { kind: "complete", output: "1" });
+  await until(() => watch.isEnded, "the end is seen");
+  await until(() => world.ears() === 0, "all closed");
+  expect(world.earsAtReads.length).toBeGreaterThan(1);
+  expect(new Set(world.earsAtReads)).toEqual(new Set([1]));
+});
 
 test("what is written here is told at once, each change once", async () => {
   const w = await watchedWorld();

@@ -6,7 +6,12 @@ import { Deliverer } from "../../src/hooks/deliverer.js";
 import { bindingsMaker, type AllBindings } from "../../src/instances/bindings.js";
 import { hostedStore } from "../../src/instances/hosted-store.js";
 import { rounds } from "../../src/instances/rounds.js";
-import type { InstancesContext, ParentRun, StartedInstance } from "../../src/instances/ports.js";
+import type {
+  Ear,
+  InstancesContext,
+  ParentRun,
+  StartedInstance,
+} from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
 import { resolveLimits, type Limits } from "../../src/model/limits.js";
 import { webRuntime } from "../../src/runtime.js";
@@ -41,6 +46,9 @@ export class Hints {
   /** Whether other processes would tell of ends. */
   areOthersHeard = false;
   readonly ends: Target[] = [];
+  /** Ears that were opened, and closed. */
+  ears = 0;
+  closed = 0;
   /** The waits of `result`, and what happens during each. */
   readonly waits: number[] = [];
   isRunHere = false;
@@ -93,14 +101,15 @@ export class Hints {
     this.ends.push(target);
   }
 
-  left(target: Target, ms: number): Promise<Ended | null> {
-    return this.finished(target, ms);
-  }
-
-  async finished(_target: Target, ms: number): Promise<Ended | null> {
+  async left(_target: Target, ms: number): Promise<Ended | null> {
     this.waits.push(ms);
     await this.meanwhile(ms);
     return this.end;
+  }
+
+  ear(target: Target): Ear {
+    this.ears += 1;
+    return { heard: (ms) => this.left(target, ms), close: () => void (this.closed += 1) };
   }
 }
 

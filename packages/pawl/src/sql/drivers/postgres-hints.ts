@@ -1,4 +1,5 @@
 import { utf8Length } from "../../model/codec/utf8.js";
+import { idMaker } from "../../model/ids.js";
 import type { Cancel, Runtime } from "../../model/seams.js";
 import { StoreClosedError } from "../../store/errors.js";
 import type { Hint, HintChannel, HintListener, Teller } from "../../store/hints.js";
@@ -6,7 +7,7 @@ import type { Target } from "../../store/records.js";
 import { connect, type PgConnection, type PgPool } from "./postgres.js";
 
 /** For one channel, while the server is away or does not keep up. That something is due is one hint, and never left out. */
-const MAX_WAITING = 1_000;
+const MAX_WAITING = 10_000;
 /**
  * NOTIFY takes a lock that is one for the whole server. A transaction that does nothing else holds it for an instant,
  * for it does not wait for the disk; and what comes within so many ms goes out in one. With 5 ms a client and a runner that
@@ -35,13 +36,15 @@ export class PgHints implements HintChannel {
   #listener: HintListener | null = null;
   #connection: PgConnection | null = null;
   #connecting: Promise<PgConnection> | null = null;
-  /** The server's name for the session that listens. A proxy may have told the driver another. */
-  #self: Teller | null = null;
+  /** Not the session: who is to be told of an end may have lost one since it asked. */
+  readonly #self: Teller;
   #isListening = false;
   #telling: Promise<void> | null = null;
   #isClosed = false;
   /** Ends the pause before the next ping. */
   #ping: (() => void) | null = null;
+  /** Ends the pause after hints that could not be told. */
+  #tellAgain: (() => void) | null = null;
   readonly #pauses = new Set<() => void>();
 
   /** Of processes on one schema; the pool's options lead to the server. */
@@ -49,6 +52,7 @@ export class PgHints implements HintChannel {
     this.#channel = `pawl_${schema}`;
     this.#pool = pool;
     this.#runtime = runtime;
+    this.#self = idMaker(runtime)();
   }
 
   get isListening(): boolean {
@@ -95,7 +99,7 @@ export class PgHints implements HintChannel {
         // What others have to say in the same round goes with it.
         await new Promise<void>((resolve) => this.#runtime.scheduler.round(resolve));
         const messages = [...this.#waiting].flatMap(([channel, hints]) =>
-          payloads(hints).map((payload) => [channel, payload]),
+          payloads(this.#self, hints).map((payload) => [channel, payload]),
         );
         this.#waiting.clear();
         await client.query({
@@ -108,7 +112,7 @@ export class PgHints implements HintChannel {
         // Lost, as hints may be: by the time there is a server again, they are old.
         this.#waiting.clear();
         this.#drop();
-        await this.#pause(this.#backoffMs(failures++));
+        await this.#pause(this.#backoffMs(failures++), (end) => (this.#tellAgain = end));
       }
     }
   }
@@ -122,16 +126,13 @@ export class PgHints implements HintChannel {
           listener.failed(new Error("a pooler stands between: it keeps notifications back"), null);
           return;
         }
-        const { client } = connection;
-        const { rows } = await client.query({ text: "SELECT pg_backend_pid() AS self" });
-        const [{ self }] = rows as [{ self: Teller }];
-        this.#self = self;
-        for (const channel of [channelOf(self), this.#channel]) {
-          await client.query({ text: `LISTEN "${channel}"` });
+        for (const channel of [channelOf(this.#self), this.#channel]) {
+          await connection.client.query({ text: `LISTEN "${channel}"` });
         }
         if (!isWanted()) return;
         failures = 0;
         this.#isListening = true;
+        this.#tellAgain?.();
         listener.listening();
         while (isWanted() && !connection.broken) {
           await this.#pause(PING_EVERY_MS, (end) => (this.#ping = end));
@@ -165,9 +166,9 @@ export class PgHints implements HintChannel {
       throw new StoreClosedError();
     }
     this.#connection = connection;
-    connection.client.on("notification", ({ processId, payload }) => {
-      if (processId === this.#self) return;
-      for (const hint of hintsFrom(payload)) this.#listener?.hear(hint, processId);
+    connection.client.on("notification", ({ payload }) => {
+      const { from, hints } = messageFrom(payload);
+      if (from !== this.#self) for (const hint of hints) this.#listener?.hear(hint, from);
     });
     return connection;
   }
@@ -199,35 +200,43 @@ export class PgHints implements HintChannel {
   }
 }
 
-/** A process is named after its session. No schema is: none begins with a digit. */
-const channelOf = (teller: Teller): string => `pawl_${teller}`;
+/** No schema's: none begins with a digit. */
+const channelOf = (teller: Teller): string => `pawl_0${teller}`;
 
-/** JSON lists of them, as few as there may be. */
-function payloads(hints: Iterable<string>): string[] {
-  const lists: string[] = [];
+/** Hints of one process, as they travel. */
+type Message = { readonly from: Teller; readonly hints: readonly Hint[] };
+
+/** As few messages as there may be. */
+function payloads(from: Teller, hints: Iterable<string>): string[] {
+  const head = `{"from":"${from}","hints":[`;
+  const tail = "]}";
+  const all: string[] = [];
   let list = "";
   let room = 0;
   for (const hint of hints) {
     const bytes = utf8Length(hint) + 1;
     if (bytes > room && list !== "") {
-      lists.push(`[${list}]`);
+      all.push(head + list + tail);
       list = "";
     }
-    if (list === "") room = MAX_PAYLOAD_BYTES - 1;
+    if (list === "") room = MAX_PAYLOAD_BYTES - head.length - tail.length + 1;
     list += list === "" ? hint : `,${hint}`;
     room -= bytes;
   }
-  return list === "" ? lists : [...lists, `[${list}]`];
+  return list === "" ? all : [...all, head + list + tail];
 }
 
 /** Without what another version, or another program, may have sent. */
-function hintsFrom(payload: string | undefined): Hint[] {
+function messageFrom(payload: string | undefined): Message {
   try {
-    const hints: unknown = JSON.parse(payload ?? "");
-    return Array.isArray(hints) ? hints.filter(isHint) : [];
+    const { from, hints } = JSON.parse(payload ?? "") as { from?: unknown; hints?: unknown };
+    if (typeof from === "string" && Array.isArray(hints)) {
+      return { from, hints: hints.filter(isHint) };
+    }
   } catch {
-    return [];
+    // Not ours.
   }
+  return { from: "", hints: [] };
 }
 
 function isHint(value: unknown): value is Hint {

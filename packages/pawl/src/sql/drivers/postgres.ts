@@ -29,10 +29,7 @@ interface PgClient extends PgQueryable {
   on(event: "notification", listener: (message: PgNotification) => void): unknown;
 }
 
-type PgNotification = {
-  readonly processId: number;
-  readonly payload?: string | undefined;
-};
+type PgNotification = { readonly payload?: string | undefined };
 
 type PgQuery = {
   readonly name?: string;

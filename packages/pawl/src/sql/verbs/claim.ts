@@ -14,8 +14,8 @@ type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
 export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 
 /**
- * A ticket that is due now becomes visible with its transaction, as a rule within this time. All that was claimed in it is walked
- * over, 120 pages of an index where 12,000 runs are claimed in a second.
+ * A ticket that is due now becomes visible with its transaction, as a rule within this time; who has waited longer for a lock is found
+ * by the next look at everything. All that was claimed in it is walked over, 120 pages of an index where 12,000 runs are claimed in a second.
  */
 const STRAGGLER_MS = 500;
 
