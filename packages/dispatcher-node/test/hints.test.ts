@@ -22,6 +22,7 @@ const shapeless = [
   ...["none", "changed", "awaited", "ended"].map((kind) => ({ from: "x", hints: [{ kind }] })),
   { from: "x", hints: [null, 1] },
   { from: 1, hints: [{ kind: "due" }] },
+  { from: "x".repeat(100), hints: [{ kind: "awaited", target: { workflow: "main", id: "x" } }] },
   { hints: [] },
   [{ kind: "due" }],
 ].map((message) => JSON.stringify(message));

@@ -203,6 +203,9 @@ export class PgHints implements HintChannel {
 /** No schema's: none begins with a digit. */
 const channelOf = (teller: Teller): string => `pawl_0${teller}`;
 
+/** An answer to a longer one would be refused, with all that goes with it. */
+const MAX_NAME_LENGTH = 40;
+
 /** Hints of one process, as they travel. */
 type Message = { readonly from: Teller; readonly hints: readonly Hint[] };
 
@@ -230,7 +233,7 @@ function payloads(from: Teller, hints: Iterable<string>): string[] {
 function messageFrom(payload: string | undefined): Message {
   try {
     const { from, hints } = JSON.parse(payload ?? "") as { from?: unknown; hints?: unknown };
-    if (typeof from === "string" && Array.isArray(hints)) {
+    if (typeof from === "string" && from.length <= MAX_NAME_LENGTH && Array.isArray(hints)) {
       return { from, hints: hints.filter(isHint) };
     }
   } catch {
