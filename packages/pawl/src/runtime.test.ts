@@ -86,6 +86,7 @@ test("a stride lasts as long as there are microtasks, and no longer", async () =
 });
 
 test("strides end though a test has replaced what they are made of", async () => {
+  await new Promise(setImmediate);
   const real = globalThis.queueMicrotask;
   globalThis.queueMicrotask = () => {};
   const stride = webRuntime.scheduler.stride();
