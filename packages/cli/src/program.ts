@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import tab from "@bomb.sh/tab/commander";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { InstanceStatusName } from "pawl";
-import type { Verb } from "./commands/control.js";
+import type { ControlVerb } from "./commands/control.js";
 import type { ListCommandOptions } from "./commands/list.js";
 import type { ReplayCommandOptions } from "./commands/replay.js";
 import type { SendOptions } from "./commands/send.js";
@@ -63,7 +63,7 @@ export function program(): Command {
     .option("--dry-run", "print the SQL, and change nothing")
     .action((options: { dryRun?: boolean }, self: Command) =>
       running(self, async (session) =>
-        (await import("./commands/migrate.js")).migrate(session, options),
+        (await import("./commands/migrate.js")).migrateCommand(session, options),
       ),
     );
 
@@ -71,7 +71,9 @@ export function program(): Command {
     .option("--max-instances <n>", "claim at most so many runs", whole(1))
     .option("--max-steps <n>", "give each run back after so many steps", whole(1))
     .action((options: { maxInstances?: number; maxSteps?: number }, self: Command) =>
-      running(self, async (session) => (await import("./commands/tick.js")).tick(session, options)),
+      running(self, async (session) =>
+        (await import("./commands/tick.js")).tickCommand(session, options),
+      ),
     );
 
   command(pawl, "list", "list instances, newest first")
@@ -88,7 +90,7 @@ export function program(): Command {
         self.error("error: --cursor needs a workflow");
       }
       return running(self, async (session) =>
-        (await import("./commands/list.js")).list(session, workflow, options),
+        (await import("./commands/list.js")).listCommand(session, workflow, options),
       );
     });
 
@@ -106,7 +108,7 @@ export function program(): Command {
     .option("--values", "do not shorten results, payloads and errors")
     .action((workflow: string, id: string, options: ShowOptions, self: Command) =>
       running(self, async (session) =>
-        (await import("./commands/show.js")).show(session, workflow, id, options),
+        (await import("./commands/show.js")).showCommand(session, workflow, id, options),
       ),
     );
 
@@ -120,7 +122,7 @@ export function program(): Command {
     )
     .action((workflow: string, options: StartOptions, self: Command) =>
       running(self, async (session) =>
-        (await import("./commands/start.js")).start(session, workflow, options),
+        (await import("./commands/start.js")).startCommand(session, workflow, options),
       ),
     );
 
@@ -132,23 +134,23 @@ export function program(): Command {
     .option("--event-id <id>", "the same id again changes nothing")
     .action((workflow: string, id: string, type: string, options: SendOptions, self: Command) =>
       running(self, async (session) =>
-        (await import("./commands/send.js")).send(session, workflow, id, type, options),
+        (await import("./commands/send.js")).sendCommand(session, workflow, id, type, options),
       ),
     );
 
-  const controls: Readonly<Record<Verb, string>> = {
+  const controls: Readonly<Record<ControlVerb, string>> = {
     pause: "pause instances: at once, or at the next step boundary if they run",
     resume: "resume paused instances",
     terminate: "end instances for good",
     restart: "start instances again from the beginning; earlier runs stay readable",
   };
-  for (const [verb, description] of Object.entries(controls) as [Verb, string][]) {
+  for (const [verb, description] of Object.entries(controls) as [ControlVerb, string][]) {
     command(pawl, verb, description)
       .argument("<workflow>", "its name")
       .argument("<ids...>", "the instances")
       .action((workflow: string, ids: string[], _, self: Command) =>
         running(self, async (session) =>
-          (await import("./commands/control.js")).control(session, verb, workflow, ids),
+          (await import("./commands/control.js")).controlCommand(session, verb, workflow, ids),
         ),
       );
   }
@@ -170,7 +172,7 @@ export function program(): Command {
     .action(
       (workflow: string | undefined, ids: string[], options: ReplayCommandOptions, self: Command) =>
         running(self, async (session) =>
-          (await import("./commands/replay.js")).replay(session, workflow, ids, options),
+          (await import("./commands/replay.js")).replayCommand(session, workflow, ids, options),
         ),
     );
 

@@ -4,7 +4,7 @@ import type { PawlConfig } from "./config.js";
 import { exitCode, Failure, failureOf } from "./failure.js";
 import type { InputSource } from "./input.js";
 import { findConfig, loadConfig } from "./load-config.js";
-import { inProcess, overHttp, type Target } from "./target.js";
+import { inProcess, overHttp, type CommandTarget } from "./target.js";
 import { quietLogger } from "./terminal/log.js";
 import { shellWord } from "./terminal/shell.js";
 import { Terminal } from "./terminal/terminal.js";
@@ -24,7 +24,7 @@ export class Session implements InputSource {
   readonly #cwd = currentFolder();
   readonly stdin = process.stdin;
   readonly #options: CommonOptions;
-  #target: Target | null = null;
+  #target: CommandTarget | null = null;
   #onSignal: ((signal: NodeJS.Signals) => void) | null = null;
 
   constructor(command: string, options: CommonOptions) {
@@ -57,7 +57,7 @@ export class Session implements InputSource {
     return findConfig(this.#options.config, this.cwd);
   }
 
-  async target(): Promise<Target> {
+  async target(): Promise<CommandTarget> {
     const { url } = this;
     if (url === undefined) return inProcess(await this.config());
     return (this.#target = overHttp(url, this.#token));

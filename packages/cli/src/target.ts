@@ -16,7 +16,7 @@ import { Failure } from "./failure.js";
 import { nearest } from "./nearest.js";
 
 /** What a command talks to: an engine in this process, or one behind its API. Both have the same shape. */
-export interface Target {
+export interface CommandTarget {
   registered(): Promise<readonly RegisteredWorkflow[]>;
   readonly workflows: Readonly<Record<string, TargetWorkflow>>;
   list(workflow: string, options?: ListOptions): Promise<InstanceList>;
@@ -41,7 +41,7 @@ export interface TargetInstance {
   result(options?: ResultOptions): Promise<unknown>;
 }
 
-export function inProcess({ pawl, close }: PawlConfig): Target {
+export function inProcess({ pawl, close }: PawlConfig): CommandTarget {
   const registered = Object.entries(pawl.options.workflows).map(([binding, { name }]) => ({
     name,
     binding,
@@ -59,7 +59,7 @@ export function inProcess({ pawl, close }: PawlConfig): Target {
   };
 }
 
-export function overHttp(url: string, token: string | undefined): Target {
+export function overHttp(url: string, token: string | undefined): CommandTarget {
   checkUrl(url);
   // What may stand in a header; the token itself is shown nowhere.
   if (token !== undefined && !/^[\u0021-\u007E]+$/.test(token)) {
@@ -84,10 +84,10 @@ function checkUrl(url: string): void {
   });
 }
 
-export type Found = { readonly name: string; readonly workflow: TargetWorkflow };
+export type FoundWorkflow = { readonly name: string; readonly workflow: TargetWorkflow };
 
 /** By its name, or by its binding key. */
-export async function findWorkflow(target: Target, given: string): Promise<Found> {
+export async function findWorkflow(target: CommandTarget, given: string): Promise<FoundWorkflow> {
   const registered = await target.registered();
   const found =
     registered.find(({ name }) => name === given) ??

@@ -18,10 +18,10 @@ import { requestedMs, throwIfAborted } from "pawl/durable-object";
 import {
   encodeValue,
   thrownThere,
-  type Answer,
-  type Call,
+  type RpcAnswer,
+  type RpcCall,
   type InstanceCall,
-  type NewInstance,
+  type RpcNewInstance,
   type Pending,
 } from "./calls.js";
 import { layoutOf, type Layout } from "./layout.js";
@@ -57,7 +57,7 @@ export function workflowsBinding<R extends Registry>(
       get(_, key) {
         // `then` would make it look like a promise.
         if (typeof key !== "string" || key === "then") return undefined;
-        const binding = made.get(key) ?? new Binding(objects, key);
+        const binding = made.get(key) ?? new RpcBinding(objects, key);
         made.set(key, binding);
         return binding;
       },
@@ -94,7 +94,7 @@ class Objects {
   }
 }
 
-class Binding implements Workflow {
+class RpcBinding implements Workflow {
   readonly #objects: Objects;
   readonly #binding: string;
 
@@ -131,16 +131,16 @@ class Binding implements Workflow {
     return this.#instance(id);
   }
 
-  #ask(id: unknown, call: Call): Promise<unknown> {
+  #ask(id: unknown, call: RpcCall): Promise<unknown> {
     return ask(this.#objects.of(this.#binding, id), call);
   }
 
   #instance(id: string): WorkflowInstance {
-    return new Instance(id, (call) => this.#ask(id, { binding: this.#binding, id, ...call }));
+    return new RpcInstance(id, (call) => this.#ask(id, { binding: this.#binding, id, ...call }));
   }
 }
 
-class Instance implements WorkflowInstance {
+class RpcInstance implements WorkflowInstance {
   readonly id: string;
   readonly #ask: (call: InstanceCall) => Promise<unknown>;
 
@@ -200,8 +200,8 @@ class Instance implements WorkflowInstance {
 /** The object is moving, overloaded or new: the call may have been heard or not. */
 class Unreachable extends WorkflowError {}
 
-async function ask(object: WorkflowsObject, call: Call): Promise<unknown> {
-  let answer: Answer;
+async function ask(object: WorkflowsObject, call: RpcCall): Promise<unknown> {
+  let answer: RpcAnswer;
   try {
     answer = await object.call(call);
   } catch (error) {
@@ -211,16 +211,16 @@ async function ask(object: WorkflowsObject, call: Call): Promise<unknown> {
   return jsonPlusCodec.decode(answer.value);
 }
 
-function newInstance(given: CreateOptions): NewInstance {
+function newInstance(given: CreateOptions): RpcNewInstance {
   const { params, ...rest } = anObject("what create takes", given);
   return {
     ...rest,
     ...(params === undefined ? {} : { params: encoded(params, "INVALID_PARAMS") }),
-  } as NewInstance;
+  } as RpcNewInstance;
 }
 
 /** Workers send 32 MiB in one call, and tell of more like of an object that is away. */
-function fitting(batch: readonly NewInstance[]): readonly NewInstance[] {
+function fitting(batch: readonly RpcNewInstance[]): readonly RpcNewInstance[] {
   const bytes = batch.reduce((sum, { params = "" }) => sum + bytesSent(params), 0);
   if (bytes <= BATCH_MAX_BYTES) return batch;
   throw new WorkflowError(

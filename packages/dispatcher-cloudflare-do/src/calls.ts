@@ -14,25 +14,25 @@ import {
 import { decodeError, encodeError } from "pawl/durable-object";
 
 /** A call of a binding, as it crosses to the object. Users' values are text: it keeps what structured clones lose. */
-export type Call =
-  | { readonly binding: string; readonly method: "create"; readonly options: NewInstance }
+export type RpcCall =
+  | { readonly binding: string; readonly method: "create"; readonly options: RpcNewInstance }
   | {
       readonly binding: string;
       readonly method: "createBatch";
-      readonly batch: readonly NewInstance[];
+      readonly batch: readonly RpcNewInstance[];
     }
   | ({ readonly binding: string; readonly id: string } & InstanceCall);
 
 export type InstanceCall =
   | { readonly method: "get" | "status" | "pause" | "resume" | "terminate" | "restart" }
-  | { readonly method: "sendEvent"; readonly event: Event }
+  | { readonly method: "sendEvent"; readonly event: RpcEvent }
   | { readonly method: "result"; readonly waitMs: number };
 
-export type NewInstance = { readonly id?: string; readonly params?: string };
-export type Event = { readonly type: string; readonly id?: string; readonly payload?: string };
+export type RpcNewInstance = { readonly id?: string; readonly params?: string };
+export type RpcEvent = { readonly type: string; readonly id?: string; readonly payload?: string };
 
 /** `error` is the text of what the caller is to be thrown. */
-export type Answer = { readonly value: string } | { readonly error: string };
+export type RpcAnswer = { readonly value: string } | { readonly error: string };
 
 /** Of `result`: the run goes on. Ask again. */
 export type Pending = { readonly pending: true };
@@ -47,7 +47,11 @@ export function encodeValue(value: unknown): string {
 type AnyBindings = Readonly<Record<string, Workflow>>;
 
 /** Never rejects: an error that crosses to the caller as such would lose its class and code. */
-export async function answer(bindings: unknown, call: Call, logger: Logger): Promise<Answer> {
+export async function answerCall(
+  bindings: unknown,
+  call: RpcCall,
+  logger: Logger,
+): Promise<RpcAnswer> {
   try {
     return { value: encodeValue(await perform(bindings as AnyBindings, call)) };
   } catch (error) {
@@ -58,7 +62,7 @@ export async function answer(bindings: unknown, call: Call, logger: Logger): Pro
   }
 }
 
-async function perform(bindings: AnyBindings, call: Call): Promise<unknown> {
+async function perform(bindings: AnyBindings, call: RpcCall): Promise<unknown> {
   const binding = Object.hasOwn(bindings, call.binding) ? bindings[call.binding] : undefined;
   if (binding === undefined) {
     throw new WorkflowError(
@@ -112,7 +116,7 @@ async function outcome(instance: WorkflowInstance, waitMs: number): Promise<unkn
   }
 }
 
-function newInstance({ params, ...rest }: NewInstance): { id?: string; params?: unknown } {
+function newInstance({ params, ...rest }: RpcNewInstance): { id?: string; params?: unknown } {
   return params === undefined ? rest : { ...rest, params: jsonPlusCodec.decode(params) };
 }
 

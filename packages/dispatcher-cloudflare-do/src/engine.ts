@@ -12,7 +12,7 @@ import {
   type InstanceStore,
 } from "pawl/durable-object";
 import { Alarm } from "./alarm.js";
-import type { Place } from "./place.js";
+import type { Shard } from "./shard.js";
 
 /**
  * The engine on the object's storage. The alarm is its only clock while no run is in a turn: a timer would keep the
@@ -21,7 +21,7 @@ import type { Place } from "./place.js";
 export class Engine {
   readonly pawl: Workflows<Registry, never>;
   readonly #storage: DurableObjectStorage;
-  readonly #place: Place;
+  readonly #place: Shard;
   readonly #store: DurableObjectStore;
   readonly #alarm: Alarm;
   #here: InstanceStore<never> | null = null;
@@ -32,7 +32,7 @@ export class Engine {
   #nextLook: Promise<void> | null = null;
   #isServing = false;
 
-  constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>, place: Place) {
+  constructor(storage: DurableObjectStorage, options: WorkflowsOptions<Registry>, place: Shard) {
     this.#storage = storage;
     this.#place = place;
     const names = Object.values(options.workflows).map(({ name }) => name);

@@ -7,11 +7,11 @@ import {
   type WorkflowsOptions,
 } from "pawl";
 import { encodeError, workflowsOptions } from "pawl/durable-object";
-import { answer, type Answer, type Call } from "./calls.js";
+import { answerCall, type RpcAnswer, type RpcCall } from "./calls.js";
 import { Engine } from "./engine.js";
 import { layoutOf, type Sharding } from "./layout.js";
 import type { WorkflowsNamespace, WorkflowsObject } from "./namespace.js";
-import { Place } from "./place.js";
+import { Shard } from "./shard.js";
 import { answerSibling, type SiblingAnswer, type SiblingCall } from "./siblings.js";
 
 /** What `createWorkflows` takes, without `store`. */
@@ -47,14 +47,14 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
   if (typeof given !== "function") checked(given);
   return class extends DurableObject<Env> implements WorkflowsObject {
     readonly #engine: Engine;
-    readonly #place: Place;
+    readonly #place: Shard;
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       const { layout, namespace, options } = checked(
         typeof given === "function" ? given(env) : given,
       );
-      this.#place = new Place(layout, ctx.id, namespace);
+      this.#place = new Shard(layout, ctx.id, namespace);
       this.#engine = new Engine(ctx.storage, { env, ...options }, this.#place);
     }
 
@@ -72,11 +72,11 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
       return this.#engine.alarmed();
     }
 
-    async call(call: Call): Promise<Answer> {
+    async call(call: RpcCall): Promise<RpcAnswer> {
       const refusal = await this.#refusal();
       if (refusal !== null) return { error: encodeError(refusal) };
       const { workflows, runner } = this.#engine.pawl;
-      return answer(workflows, call, runner.logger);
+      return answerCall(workflows, call, runner.logger);
     }
 
     async sibling(call: SiblingCall): Promise<SiblingAnswer> {

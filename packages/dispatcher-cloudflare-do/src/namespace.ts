@@ -1,5 +1,5 @@
 import type { Registry } from "pawl";
-import type { Answer, Call } from "./calls.js";
+import type { RpcAnswer, RpcCall } from "./calls.js";
 import { layoutOf, type Layout, type Sharding } from "./layout.js";
 import type { SiblingAnswer, SiblingCall } from "./siblings.js";
 
@@ -13,7 +13,7 @@ export interface WorkflowsNamespace {
 export interface WorkflowsObject {
   fetch(request: Request): Promise<Response>;
   /** Of `workflowsBinding`. */
-  call(call: Call): Promise<Answer>;
+  call(call: RpcCall): Promise<RpcAnswer>;
   /** Of the other objects of the namespace. */
   sibling(call: SiblingCall): Promise<SiblingAnswer>;
 }

@@ -17,10 +17,10 @@ const verbs = {
   history: true,
 } as const satisfies { [V in Exclude<keyof InstanceStore, "fits">]: true };
 
-type Verb = keyof typeof verbs;
+type SiblingVerb = keyof typeof verbs;
 
 export type SiblingCall = {
-  readonly verb: Verb | "spread";
+  readonly verb: SiblingVerb | "spread";
   readonly args: readonly unknown[];
 };
 
@@ -33,11 +33,11 @@ const FIRST_RETRY_MS = 100;
 /** The instances in another object. */
 export function siblingStore(object: () => WorkflowsObject): InstanceStore<never> {
   const ask =
-    (verb: Verb) =>
+    (verb: SiblingVerb) =>
     (...args: unknown[]): Promise<never> =>
       askSibling(object, { verb, args }) as Promise<never>;
   return Object.fromEntries(
-    Object.keys(verbs).map((verb) => [verb, ask(verb as Verb)]),
+    Object.keys(verbs).map((verb) => [verb, ask(verb as SiblingVerb)]),
   ) as unknown as InstanceStore<never>;
 }
 
@@ -75,7 +75,7 @@ export async function answerSibling(
     if (!Object.hasOwn(verbs, verb) || !Array.isArray(args)) {
       throw new WorkflowError("INVALID_REQUEST", "there is no such verb");
     }
-    const perform = here[verb as Verb] as (...given: readonly unknown[]) => Promise<unknown>;
+    const perform = here[verb as SiblingVerb] as (...given: readonly unknown[]) => Promise<unknown>;
     return { value: await perform(...args) };
   } catch (error) {
     if (isForCallers(error)) return { error: encodeError(error) };

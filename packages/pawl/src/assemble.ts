@@ -14,7 +14,7 @@ import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
 import { bindingsMaker } from "./instances/bindings.js";
-import { hostedStore } from "./instances/hosted-store.js";
+import { localStore } from "./instances/local-store.js";
 import { rounds } from "./instances/rounds.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
@@ -96,7 +96,7 @@ export function assemble<const R extends Registry, Tx>(
   });
   const store = watchedStore(options.store, watchers);
   const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger);
-  const here = hostedStore(store, hints, hooks);
+  const here = localStore(store, hints, hooks);
   const all = store.spread?.(here) ?? here;
   const thisRound = rounds(runtime.scheduler);
   const instances: InstancesContext<Tx> = {

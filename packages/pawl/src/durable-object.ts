@@ -24,7 +24,7 @@ export { workflowsOptions } from "./authoring/options.js";
 export { throwIfAborted } from "./model/abort.js";
 export { requestedMs } from "./model/duration.js";
 export { decodeError, encodeError } from "./model/error-codec.js";
-export { placeOf, spreadStore, type Places } from "./instances/spread-store.js";
+export { placeOf, spreadStore, type ShardMap } from "./instances/spread-store.js";
 export type { Target } from "./store/records.js";
 export type { InstanceStore } from "./store/instance-store.js";
 export type { NextAlarm, ObjectStorage };

@@ -7,7 +7,7 @@ import type { HookAdministration } from "./hooks/administration.js";
 import { checkOptions } from "./model/known-options.js";
 import type { RuntimeResponse, WebRequest } from "./model/web.js";
 import { history, type History, type HistoryOptions } from "./instances/history.js";
-import { list, type InstanceList, type ListOptions } from "./instances/list.js";
+import { listInstances, type InstanceList, type ListOptions } from "./instances/list.js";
 import { validBounds } from "./instances/requests.js";
 import { defaultRunnerOptions, type TickOptions, type TickResult } from "./runner/options.js";
 import type { DispatchedRunner } from "./runner/runner.js";
@@ -59,7 +59,7 @@ export function createWorkflows<const R extends Registry, Tx>(
       await store.migrate();
       await deliverer.registered();
     },
-    list: (workflow, query) => list(instances, workflow, query),
+    list: (workflow, query) => listInstances(instances, workflow, query),
     history: (workflow, id, query) => history(instances, workflow, id, query),
     tick: async (bounds = {}) => runner.tick(validBounds(bounds)),
     wake: () => runner.wake(),

@@ -30,12 +30,12 @@ import {
   commitOk,
   complete,
   create,
-  entriesOf,
-  eventsOf,
-  leased,
+  historyRows,
+  recordedEvents,
+  leasedRun,
   parkFor,
-  send,
-  statusOf,
+  sendTo,
+  currentStatus,
   targetOf,
 } from "../src/testing/conformance/build.js";
 import { inTime } from "../src/testing/conformance/concurrency.js";
@@ -150,7 +150,7 @@ describe.runIf(stores.includes("sqlite")).each(loadable)("SQLite by %s", (name) 
         scope.defer(() => store.close());
         await store.migrate();
         handle.exec("CREATE TABLE of_the_user (n INT)");
-        const run = await leased(store);
+        const run = await leasedRun(store);
 
         handle.exec("BEGIN");
         handle.exec("SELECT * FROM of_the_user");
@@ -171,7 +171,7 @@ describe.runIf(stores.includes("sqlite")).each(loadable)("SQLite by %s", (name) 
         writing.catch(() => {}); // reported below
         handle.exec("ROLLBACK");
         await inTime(writing, "commit");
-        expect(await statusOf(store, run)).toBe("complete");
+        expect(await currentStatus(store, run)).toBe("complete");
         expect(handle.prepare("SELECT * FROM of_the_user").all()).toEqual([]);
       }));
   });
@@ -254,21 +254,21 @@ const mysqlFamily = servers.filter((kind) => kind !== "postgres");
 
 /** One turn of a run through all that a store does. */
 async function aTurn(store: Store): Promise<void> {
-  const run = await leased(store, { workflow: `w${Math.random()}` });
-  await send(store, run, anEvent("paid", { payload: '"é\u{1f600}"' }));
+  const run = await leasedRun(store, { workflow: `w${Math.random()}` });
+  await sendTo(store, run, anEvent("paid", { payload: '"é\u{1f600}"' }));
   const step = aStep(1, { result: '"ö"', tookMs: 5 });
   await commitOk(store, aPart(run, { seenEvents: 1, steps: [step], next: parkFor(["more"]) }));
-  await send(store, run, anEvent("more"));
+  await sendTo(store, run, anEvent("more"));
   const again = await claimOne(store, run);
   await commitOk(store, aPart(again, { consumed: [{ number: 1, ord: 1 }], next: complete() }));
-  expect((await entriesOf(store, run)).map(({ kind }) => kind).toSorted()).toEqual([
+  expect((await historyRows(store, run)).map(({ kind }) => kind).toSorted()).toEqual([
     "event",
     "event",
     "step",
   ]);
-  const [event] = await eventsOf(store, run);
+  const [event] = await recordedEvents(store, run);
   expect(event).toMatchObject({ number: 1, type: "paid", payload: '"é\u{1f600}"', consumedBy: 1 });
-  expect(await statusOf(store, run)).toBe("complete");
+  expect(await currentStatus(store, run)).toBe("complete");
 }
 
 describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
@@ -334,7 +334,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       const pool = mysqlPool(inner, db.url, db.name);
       const store = storeOn(inner, pool, { tablePrefix: "renamed_" });
       await store.migrate();
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await pool.query("RENAME TABLE renamed_step TO renamed_away");
       const part = aPart(run, { steps: [aStep(1, { result: '"hunter2"' })] });
       const error = await store.commit([part]).catch((thrown: unknown) => thrown);

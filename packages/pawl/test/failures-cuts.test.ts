@@ -18,15 +18,15 @@ import {
   complete,
   create,
   dueIn,
-  entriesOf,
+  historyRows,
   failWith,
-  leased,
+  leasedRun,
   leaseMs,
   loadOne,
   parkFor,
   pollOk,
   release,
-  send,
+  sendTo,
   someInstances,
   targetOf,
   unique,
@@ -113,7 +113,7 @@ function creates(sizes: readonly number[], given: Partial<NewInstance> = {}): Sc
 function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> {
   if (all === "steps") {
     return scenario({
-      prepare: (store) => leased(store, workflow()),
+      prepare: (store) => leasedRun(store, workflow()),
       act: (store, run) =>
         commitOk(store, aPart(run, { steps: [aStep(1), aWait(2, { inMs: 700 })], next })),
       observe: seen,
@@ -121,9 +121,9 @@ function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> 
   }
   return scenario({
     prepare: async (store) => {
-      const run = await leased(store, workflow());
+      const run = await leasedRun(store, workflow());
       const other = await create(store, workflow());
-      await send(store, run, anEvent());
+      await sendTo(store, run, anEvent());
       const child = anInstance(workflow());
       const part = aPart(run, {
         seenEvents: 1,
@@ -164,7 +164,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     hears: accepted,
   }),
   "sendEvent to a running one": scenario({
-    prepare: async (store) => ({ run: await leased(store, workflow()), event: anEvent() }),
+    prepare: async (store) => ({ run: await leasedRun(store, workflow()), event: anEvent() }),
     act: (store, { run, event }) => store.sendEvent(targetOf(run), event),
     observe: (store, { run }) => seen(store, run),
     hears: accepted,
@@ -175,7 +175,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: seen,
   }),
   "pause of a running one": scenario({
-    prepare: (store) => leased(store, workflow()),
+    prepare: (store) => leasedRun(store, workflow()),
     act: async (store, run) => (await store.pause(targetOf(run))).kind,
     observe: seen,
   }),
@@ -189,12 +189,18 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: seen,
   }),
   terminate: scenario({
-    prepare: async (store) => ({ ...(await leased(store, workflow())), operation: `o${unique()}` }),
+    prepare: async (store) => ({
+      ...(await leasedRun(store, workflow())),
+      operation: `o${unique()}`,
+    }),
     act: async (store, run) => (await store.terminate(targetOf(run), run.operation)).kind,
     observe: seen,
   }),
   restart: scenario({
-    prepare: async (store) => ({ ...(await leased(store, workflow())), operation: `o${unique()}` }),
+    prepare: async (store) => ({
+      ...(await leasedRun(store, workflow())),
+      operation: `o${unique()}`,
+    }),
     act: async (store, run) => (await store.restart(targetOf(run), run.operation)).kind,
     observe: seen,
   }),
@@ -204,7 +210,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: (store, runner) => store.heartbeat(runner, leaseMs),
   }),
   heartbeat: scenario({
-    prepare: (store) => leased(store, workflow()),
+    prepare: (store) => leasedRun(store, workflow()),
     act: async (store, run) => (await store.heartbeat(run.runner, leaseMs)).kind,
     observe: seen,
   }),
@@ -236,7 +242,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   }),
   "claim of a dead runner's": scenario({
     prepare: async (store) => {
-      const run = await leased(store, workflow());
+      const run = await leasedRun(store, workflow());
       await store.retire(run.runner);
       return [{ ...run, queue: "default", runner: await aRunner(store) }];
     },
@@ -264,8 +270,8 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   "commit of everything": commits(complete('"out"'), "all"),
   poll: scenario({
     prepare: async (store) => {
-      const run = await leased(store, workflow());
-      await send(store, run);
+      const run = await leasedRun(store, workflow());
+      await sendTo(store, run);
       return run;
     },
     act: (store, run) => pollOk(store, run),
@@ -274,14 +280,14 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   moveInbox: scenario({
     prepare: async (store) => {
       const run = await waiting(store, { ...workflow(), types: ["child"] });
-      const sender = await leased(store, workflow());
+      const sender = await leasedRun(store, workflow());
       await commitOk(store, aPart(sender, { deliveries: [aDelivery(run.iid)] }));
       return run;
     },
     act: (store, run, direct) =>
       until(async () => {
         await store.moveInbox(100);
-        return (await entriesOf(direct, run)).length > 0;
+        return (await historyRows(direct, run)).length > 0;
       }, "the event in its run"),
     observe: async (store, run) => {
       await until(async () => (await store.moveInbox(100)) === 0, "an empty inbox");
@@ -330,7 +336,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   }),
   "the reads": scenario({
     prepare: async (store) => {
-      const run = await leased(store, workflow());
+      const run = await leasedRun(store, workflow());
       await commitOk(store, aPart(run, { steps: [aStep(1)] }));
       return run;
     },
@@ -338,7 +344,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
       await store.now(),
       (await store.get(targetOf(run)))?.status,
       await count(store, run.workflow),
-      (await entriesOf(store, run)).length,
+      (await historyRows(store, run)).length,
       (await store.adopt(run.runner, [run.iid])).length,
       (await loadOne(store, run)).steps.length,
       await dueIn(store, run),
@@ -431,7 +437,7 @@ async function overtake(
   });
   const reached = new Set<"before" | "after">();
   for (let n = 1, happened = true; happened; n++) {
-    const run = await leased(direct, workflow());
+    const run = await leasedRun(direct, workflow());
     let applied = false;
     const cut = line.cut("reply", n, async () => {
       applied = (await look(run)).runs > 1 || (await look(run)).ended;

@@ -25,9 +25,9 @@ import {
   aStep,
   complete,
   create,
-  eventsOf,
+  recordedEvents,
   someInstances,
-  stepsOf,
+  recordedSteps,
   targetOf,
 } from "../src/testing/conformance/build.js";
 import { inTime, untilNotBusy } from "../src/testing/conformance/concurrency.js";
@@ -246,7 +246,7 @@ describe.each(servers)("a lock on %s that another session holds", (kind: Kind) =
       }, "waiting a second time");
       await user.query("COMMIT");
       expect((await inTime(sending, "sendEvent")).kind).toBe("accepted");
-      expect((await eventsOf(store, run)).length).toBe(1);
+      expect((await recordedEvents(store, run)).length).toBe(1);
     }));
 
   test.concurrent("in a circle with the engine: the victim is sent again", () =>
@@ -503,7 +503,7 @@ describe("a SQLite file that another connection is writing", () => {
       await until(() => tries.tries >= 3, "tried three times");
       other.exec("COMMIT");
       expect((await inTime(creating, "create"))[0]?.kind).toBe("created");
-      expect(await stepsOf(store, instance)).toEqual([]);
+      expect(await recordedSteps(store, instance)).toEqual([]);
     }));
 
   test("is waited for when the engine opens its own connection, without leaving one open", () =>

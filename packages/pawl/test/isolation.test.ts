@@ -12,10 +12,10 @@ import {
   commitOk,
   complete,
   dueIn,
-  entriesOf,
+  historyRows,
   laneOf,
   type Leased,
-  leased,
+  leasedRun,
   parkFor,
   release,
   targetOf,
@@ -116,7 +116,7 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         await store.migrate();
         const session = await db.session();
         await recordLevels(db, session);
-        const run = await leased(store);
+        const run = await leasedRun(store);
         await store.sendEvent(targetOf(run), anEvent());
         await commitOk(store, aPart(run, { seenEvents: 1, next: parkFor(["paid"]) }));
         await store.pause(targetOf(run));
@@ -235,7 +235,7 @@ async function meet(scope: Scope, kind: Kind, url: string, holder: Holder): Prom
 
   const begin = async (): Promise<Scene> => {
     const tag = String(unique());
-    const run = await leased(one, { workflow: `w${tag}`, id: `run${tag}` });
+    const run = await leasedRun(one, { workflow: `w${tag}`, id: `run${tag}` });
     await one.register(run.runner, 0);
     return { run, rival: await aRunner(one), tag };
   };
@@ -244,7 +244,7 @@ async function meet(scope: Scope, kind: Kind, url: string, holder: Holder): Prom
     const seen = {
       answers,
       instance: await one.get(targetOf(run)),
-      first: await entriesOf(one, run, { runNumber: 1 }),
+      first: await historyRows(one, run, { runNumber: 1 }),
       runs: (await one.history(targetOf(run), { order: "newest", pageSize: 1 }))?.runs,
       due: await dueIn(one, run),
       owned: beat.kind === "ok" ? beat.owned : "dead",

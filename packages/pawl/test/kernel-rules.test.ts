@@ -22,17 +22,17 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
+  recordedEvents,
   type Leased,
-  leased,
+  leasedRun,
   leaseMs,
   loadOne,
   parkFor,
   release,
-  send,
+  sendTo,
   someInstances,
-  statusOf,
-  stepsOf,
+  currentStatus,
+  recordedSteps,
   targetOf,
   waiting,
 } from "../src/testing/conformance/build.js";
@@ -148,7 +148,7 @@ describe("rule 1: claim first, read history in a later statement", () => {
     (kind) =>
       inScope(async (scope) => {
         const { db, store, one, watcher } = await scene(scope, kind);
-        const run = await leased(store);
+        const run = await leasedRun(store);
         await store.retire(run.runner);
         const other = db.store();
         const runner = await aRunner(other);
@@ -189,8 +189,8 @@ describe("rule 2: a heartbeat touches one row, the runner's", () => {
     inScope(async (scope) => {
       const { db, store, one, watcher } = await scene(scope, kind);
       const runner = await aRunner(store);
-      await leased(store, { runner });
-      const second = await leased(store, { runner });
+      await leasedRun(store, { runner });
+      const second = await leasedRun(store, { runner });
       const part = aPart(second, { steps: [aStep(1)] });
       const { finish } = await inFlight({ db, watcher }, one, store, part);
       const beat = await inTime(db.store().heartbeat(runner, leaseMs), "heartbeat");
@@ -245,7 +245,7 @@ describe.each(only("postgres"))(
     test("the store: the row stays where it is", () =>
       inScope(async (scope) => {
         const { db, store, one } = await scene(scope, kind);
-        const run = await leased(store);
+        const run = await leasedRun(store);
         const before = await place(one, db.table("ticket"));
         for (let n = 1; n <= 5; n++) {
           await commitOk(store, aPart(run, { partNumber: n, steps: [aStep(n)] }));
@@ -283,22 +283,22 @@ describe.each(only("postgres"))("rule 9: one statement touches a row once", (kin
   test("the store: a first part after a takeover that also finishes leaves no ticket", () =>
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await store.retire(run.runner);
       const taken = await claimOne(store, run);
       const part = aPart(taken, { takeovers: 1, steps: [aStep(1)], next: complete() });
       expect((await commitOk(store, part)).state).toBe("finished");
-      expect(await statusOf(store, run)).toBe("complete");
+      expect(await currentStatus(store, run)).toBe("complete");
       expect(await one.query(`SELECT tid FROM ${db.table("ticket")}`)).toEqual([]);
     }));
 
   test("the store: two parts of a run in one batch are refused, and neither is written", () =>
     inScope(async (scope) => {
       const { store } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const parts = [1, 2].map((n) => aPart(run, { partNumber: n, steps: [aStep(n)] }));
       await expect(store.commit(parts)).rejects.toThrow("one part per run");
-      expect(await stepsOf(store, run)).toEqual([]);
+      expect(await recordedSteps(store, run)).toEqual([]);
     }));
 });
 
@@ -381,7 +381,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
   test.each(servers)("the store on %s: the fence cannot move while a part is written", (kind) =>
     inScope(async (scope) => {
       const { db, store, one, two, watcher } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const part = aPart(run, { steps: [aStep(1)] });
       const { finish } = await inFlight({ db, watcher }, one, store, part);
       const moving = two.query(`UPDATE ${db.table("ticket")} SET claim_no = claim_no + 1`);
@@ -389,10 +389,10 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       // Written; whether the fence moved before it looks again or not.
       expect(["ok", "lost"]).toContain((await finish()).kind);
       await moving;
-      expect((await stepsOf(store, run)).map(({ ord }) => ord)).toEqual([1]);
+      expect((await recordedSteps(store, run)).map(({ ord }) => ord)).toEqual([1]);
       const next = aPart(run, { partNumber: 2, steps: [aStep(2)] });
       expect(await commit(store, next)).toEqual({ kind: "lost" });
-      expect((await stepsOf(store, run)).length).toBe(1);
+      expect((await recordedSteps(store, run)).length).toBe(1);
     }),
   );
 
@@ -417,7 +417,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
   test.each(mysqlFamily)("the store on %s: after 1205 nothing of the write is left", (kind) =>
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const fault = new Fault((sql) => sql.includes("INSERT INTO") && sql.includes("outbox"));
       const pool = faultyMysqlPool(mysqlPool(scope, db.url, db.name), fault);
       const dialect = mysqlDialect("pawl_");
@@ -435,7 +435,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       const part = aPart(run, { steps: [aStep(1)], next: complete() });
       expect(await failing.commit([part])).toEqual([{ kind: "busy" }]);
       await failing.now(); // the connection's next statement
-      expect(await stepsOf(store, run)).toEqual([]);
+      expect(await recordedSteps(store, run)).toEqual([]);
       await one.query(`SELECT tid FROM ${db.table("ticket")} FOR UPDATE NOWAIT`);
     }),
   );
@@ -475,12 +475,12 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
       await one.query(`VACUUM ANALYZE ${tables.join(", ")}`);
       const store = db.store();
       const turn = async (): Promise<void> => {
-        const run = await leased(store);
-        await send(store, run);
+        const run = await leasedRun(store);
+        await sendTo(store, run);
         await commitOk(store, aPart(run, { seenEvents: 1, steps: [aStep(1)] }));
         const parked = aPart(run, { seenEvents: 1, partNumber: 2, next: parkFor(["paid"]) });
         await commitOk(store, parked);
-        await send(store, run);
+        await sendTo(store, run);
         const again = await claimOne(store, run);
         await loadOne(store, again);
         await commitOk(store, aPart(again, { steps: [aStep(2)], next: complete() }));
@@ -529,7 +529,7 @@ describe("rule 15: SQLite, a write on the user's handle inside the user's transa
       creating.catch(() => {}); // reported below
       handle.exec("ROLLBACK");
       expect((await inTime(creating, "create"))[0]?.kind).toBe("created");
-      expect(await statusOf(store, instance)).toBe("queued");
+      expect(await currentStatus(store, instance)).toBe("queued");
       expect(handle.prepare("SELECT * FROM of_the_user").all()).toEqual([]);
     }),
   );
@@ -556,7 +556,7 @@ describe("rule 16: a user's transaction only inserts", () => {
     inScope(async (scope) => {
       const { db, store } = await scene(scope, kind);
       const runs: Leased[] = [];
-      for (let n = 0; n < 3; n++) runs.push(await leased(store));
+      for (let n = 0; n < 3; n++) runs.push(await leasedRun(store));
       const tx = await transaction(scope, db);
       await store.sendEvent(targetOf(runs[1]!), anEvent(), { tx: tx.tx });
       const parts = runs.map((run) => aPart(run, { steps: [aStep(1)], next: complete() }));
@@ -572,7 +572,7 @@ describe("rule 16: a user's transaction only inserts", () => {
       inScope(async (scope) => {
         const { db, store, one } = await scene(scope, kind);
         const runs: Leased[] = [];
-        for (let n = 0; n < 3; n++) runs.push(await leased(store));
+        for (let n = 0; n < 3; n++) runs.push(await leasedRun(store));
         await begin(one);
         await one.query(
           `SELECT tid FROM ${db.table("ticket")} WHERE tid = '${runs[1]!.iid}' FOR UPDATE`,
@@ -606,7 +606,7 @@ describe("rule 16: a user's transaction only inserts", () => {
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
       const runs: Leased[] = [];
-      for (let n = 0; n < 2; n++) runs.push(await leased(store));
+      for (let n = 0; n < 2; n++) runs.push(await leasedRun(store));
       await begin(one);
       await one.query(
         `SELECT iid FROM ${db.table("instance")} WHERE iid = '${runs[1]!.iid}' FOR UPDATE`,
@@ -675,14 +675,14 @@ describe("rule 18: lock first, then take the time", () => {
   test.each(servers)("the store on %s: an event is as new as its lock", (kind) =>
     inScope(async (scope) => {
       const { db, store, one, watcher } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await begin(one);
       await one.query(`SELECT tid FROM ${db.table("ticket")} FOR UPDATE`);
       const sending = store.sendEvent(targetOf(run), anEvent());
       sending.catch(() => {}); // reported below
       const released = await holdAndLetGo(db, one, watcher);
       expect((await inTime(sending, "sendEvent")).kind).toBe("accepted");
-      const [event] = await eventsOf(store, run);
+      const [event] = await recordedEvents(store, run);
       expect(event!.createdAt).toBeGreaterThanOrEqual(released);
     }),
   );
@@ -720,10 +720,10 @@ describe("rule 19: what decides a race lives on the ticket", () => {
   test.each(servers)("the store on %s: an event that meets a park wakes the run", (kind) =>
     inScope(async (scope) => {
       const { db, store, one, watcher } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 600_000 }) });
       const { finish } = await inFlight({ db, watcher }, one, store, part);
-      const sending = send(db.store(), run);
+      const sending = sendTo(db.store(), run);
       sending.catch(() => {}); // reported below
       await until(async () => (await waiters(db, watcher)).length > 1, "the sender waits too");
       const parked = await finish();
@@ -739,13 +739,13 @@ describe("rule 19: what decides a race lives on the ticket", () => {
   test.each(servers)("the store on %s: a park that meets an event goes on with it", (kind) =>
     inScope(async (scope) => {
       const { db, store, one, watcher } = await scene(scope, kind);
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await begin(one);
       await one.query(
         `INSERT INTO ${db.table("event")} (iid, run_no, number, event_id, kind, type, created_at)
          VALUES ('${run.iid}', 1, 1, 'x', 'event', 'x', 0)`,
       );
-      const sending = send(db.store(), run);
+      const sending = sendTo(db.store(), run);
       sending.catch(() => {}); // reported below
       await untilBlocked(db, watcher);
       const part = aPart(run, { next: parkFor(["paid"], { inMs: 600_000 }) });

@@ -10,10 +10,10 @@ import {
   aStep,
   aWait,
   claim,
-  eventsOf,
+  recordedEvents,
   parkUntil,
   someInstances,
-  stepsOf,
+  recordedSteps,
   targetOf,
 } from "../src/testing/conformance/build.js";
 import { compiled } from "./support/compile.js";
@@ -170,7 +170,7 @@ describe.each(stores)("a process an hour ahead, in Kolkata, on %s", (kind) => {
       within(run!.now, claimed);
 
       const sent = await around(() => skewed.sendEvent(targetOf(instance), anEvent()));
-      const [event] = await eventsOf(store, instance);
+      const [event] = await recordedEvents(store, instance);
       // Later than what the claim saw, if need be by a millisecond.
       within(event!.createdAt, { from: sent.from, to: Math.max(sent.to, run!.now + 1) });
 
@@ -183,7 +183,7 @@ describe.each(stores)("a process an hour ahead, in Kolkata, on %s", (kind) => {
       const [answer] = committed.value;
       if (answer?.kind !== "ok") throw new Error("not committed");
       within(answer.now, committed);
-      const steps = await stepsOf(store, instance);
+      const steps = await recordedSteps(store, instance);
       expect(steps[0]!.endedAt).toBe(answer.now);
       expect(steps[1]!.wakeAt).toBe(answer.now + 60_000);
       const due = await around(() => skewed.nextDueInMs(lanes));

@@ -10,8 +10,8 @@ import {
   aStep,
   commitOk,
   complete,
-  leased,
-  send,
+  leasedRun,
+  sendTo,
   targetOf,
   type Leased,
 } from "../src/testing/conformance/build.js";
@@ -50,8 +50,8 @@ describe.each(stores)("on %s", (kind) => {
     inScope(async (scope) => {
       const { store, prefix, query } = await somewhere(scope, kind);
       const finished = async (): Promise<Leased> => {
-        const run = await leased(store);
-        await send(store, run, anEvent("paid"));
+        const run = await leasedRun(store);
+        await sendTo(store, run, anEvent("paid"));
         const steps = [aStep(1, { status: "errored", error: '"no"' })];
         const attempts = [{ ord: 1, n: 1, tookMs: 1, error: '"no"' }];
         await commitOk(store, aPart(run, { seenEvents: 1, steps, attempts, next: complete() }));
@@ -59,7 +59,7 @@ describe.each(stores)("on %s", (kind) => {
       };
       const old = await finished();
       const recent = await finished();
-      const live = await leased(store);
+      const live = await leasedRun(store);
       await query(
         `UPDATE ${prefix}instance SET finished_at = 1600000000000 WHERE iid = '${old.iid}'`,
       );

@@ -1,24 +1,24 @@
 import { exitCode, failureOf } from "../failure.js";
 import type { Session } from "../session.js";
-import { findWorkflow, type Found } from "../target.js";
+import { findWorkflow, type FoundWorkflow } from "../target.js";
 import { statusWord } from "../terminal/status.js";
 
-export type Verb = "pause" | "resume" | "terminate" | "restart";
+export type ControlVerb = "pause" | "resume" | "terminate" | "restart";
 
-type Answer =
+type ControlResult =
   | { readonly id: string; readonly status: string }
   | { readonly id: string; readonly error: { readonly code: string; readonly message: string } };
 
 /** Each id for itself: one that cannot be had does not stop the others. */
-export async function control(
+export async function controlCommand(
   session: Session,
-  verb: Verb,
+  verb: ControlVerb,
   given: string,
   ids: readonly string[],
 ): Promise<number> {
   const { terminal } = session;
   const found = await findWorkflow(await session.target(), given);
-  const answers: Answer[] = [];
+  const answers: ControlResult[] = [];
   let code: number = exitCode.ok;
   for (const id of ids) {
     try {
@@ -39,7 +39,7 @@ export async function control(
   return code;
 }
 
-async function act({ workflow }: Found, verb: Verb, id: string): Promise<string> {
+async function act({ workflow }: FoundWorkflow, verb: ControlVerb, id: string): Promise<string> {
   const instance = await workflow.get(id);
   await instance[verb]();
   return (await instance.status()).status;

@@ -1,6 +1,6 @@
 import type { InstanceList, InstanceStatusName, ListedInstance, ListOptions } from "pawl";
 import type { Session } from "../session.js";
-import { findWorkflow, type Target } from "../target.js";
+import { findWorkflow, type CommandTarget } from "../target.js";
 import { outcome, statusWord } from "../terminal/status.js";
 import { table } from "../terminal/table.js";
 import { wire } from "../terminal/json.js";
@@ -24,7 +24,7 @@ type Batch = {
 const PAGE = 100;
 
 /** Instances of one workflow, or of all. */
-export async function list(
+export async function listCommand(
   session: Session,
   workflow: string | undefined,
   options: ListCommandOptions,
@@ -41,7 +41,7 @@ export async function list(
 
 /** One workflow, page by page until there are enough. */
 async function* ofOne(
-  target: Target,
+  target: CommandTarget,
   workflow: string,
   { status, order, limit, all, cursor }: ListCommandOptions,
 ): AsyncGenerator<Batch> {
@@ -62,7 +62,7 @@ async function* ofOne(
 }
 
 /** All workflows: with a limit, the first of all of them together; else one after the other. */
-async function* ofAll(target: Target, options: ListCommandOptions): AsyncGenerator<Batch> {
+async function* ofAll(target: CommandTarget, options: ListCommandOptions): AsyncGenerator<Batch> {
   const names = (await target.registered()).map(({ name }) => name);
   if (options.all === true) {
     for (const name of names) yield* ofOne(target, name, options);

@@ -1,7 +1,7 @@
 import type { Session } from "../session.js";
 import { counted } from "../terminal/text.js";
 
-export async function migrate(
+export async function migrateCommand(
   session: Session,
   { dryRun }: { readonly dryRun?: boolean },
 ): Promise<void> {

@@ -22,7 +22,7 @@ export type ReplayCommandOptions = {
   readonly all?: boolean;
 };
 
-type Answer = {
+type ReplayAnswer = {
   readonly workflow: string;
   readonly id: string;
   readonly runNumber: number;
@@ -37,7 +37,7 @@ type Answer = {
 const PAGE = 100;
 
 /** Runs the config's code against what is recorded; no step's body is called, nothing is written. */
-export async function replay(
+export async function replayCommand(
   session: Session,
   workflow: string | undefined,
   ids: readonly string[],
@@ -64,7 +64,7 @@ export async function replay(
     workflow === undefined
       ? fromFiles(session, options.file ?? [])
       : fromStore(pawl, workflow, ids, options);
-  const answers: Answer[] = [];
+  const answers: ReplayAnswer[] = [];
   const progress = terminal.progress();
   for await (const history of histories) {
     if (options.save !== undefined) await save(session, options.save, history);
@@ -139,7 +139,7 @@ async function save(session: Session, file: string, history: ExportedHistory): P
   session.terminal.note(`saved to ${file}`);
 }
 
-async function replayed({ options }: AnyPawl, history: ExportedHistory): Promise<Answer> {
+async function replayed({ options }: AnyPawl, history: ExportedHistory): Promise<ReplayAnswer> {
   const { workflow, id, runNumber, steps } = history;
   const entry = Object.values(options.workflows).find(({ name }) => name === workflow);
   if (entry === undefined) {
@@ -156,7 +156,7 @@ async function replayed({ options }: AnyPawl, history: ExportedHistory): Promise
     return { ...about, outcome: "follows", added: result.added };
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "DivergenceError") throw unreadable(id, error);
-    const { recorded, requested } = error as Error & Pick<Answer, "recorded" | "requested">;
+    const { recorded, requested } = error as Error & Pick<ReplayAnswer, "recorded" | "requested">;
     return { ...about, outcome: "diverges", message: error.message, recorded, requested };
   }
 }
@@ -169,7 +169,7 @@ function unreadable(id: string, cause: unknown): Failure {
   });
 }
 
-async function tell(terminal: Terminal, answer: Answer): Promise<void> {
+async function tell(terminal: Terminal, answer: ReplayAnswer): Promise<void> {
   const { green, red, dim } = terminal.colors;
   const what = `${answer.workflow} ${answer.id}`;
   if (answer.outcome === "diverges") {

@@ -4,7 +4,7 @@ import { findWorkflow } from "../target.js";
 
 export type SendOptions = { readonly payload?: string; readonly eventId?: string };
 
-export async function send(
+export async function sendCommand(
   session: Session,
   given: string,
   id: string,

@@ -1,6 +1,6 @@
 import type { History, HistoryEntry, HistoryEvent, HistoryStep } from "pawl";
 import type { Session } from "../session.js";
-import { findWorkflow, type Target } from "../target.js";
+import { findWorkflow, type CommandTarget } from "../target.js";
 import { outcome, problem, statusWord, valueText, waitText } from "../terminal/status.js";
 import type { Terminal } from "../terminal/terminal.js";
 import { ago, counted, duration, visible } from "../terminal/text.js";
@@ -15,7 +15,7 @@ export type ShowOptions = {
 
 const PAGE = 100;
 
-export async function show(
+export async function showCommand(
   session: Session,
   workflow: string,
   id: string,
@@ -28,14 +28,16 @@ export async function show(
   const status = await instance.status();
   const history = await read(target, name, id, options, terminal);
   if (terminal.json) return terminal.answer({ workflow: name, id, ...status, ...history });
-  await terminal.lines(new Page(terminal, options.values ?? false).lines(name, id, history));
+  await terminal.lines(
+    new HistoryPageOf(terminal, options.values ?? false).lines(name, id, history),
+  );
   if (history.hasNextPage) {
     terminal.note(`there is more: --all, the next page: --cursor ${history.cursor}`);
   }
 }
 
 async function read(
-  target: Target,
+  target: CommandTarget,
   workflow: string,
   id: string,
   options: ShowOptions,
@@ -63,7 +65,7 @@ async function read(
 }
 
 /** The history of a run as people read it: one line for each thing that happened, and what it led to under it. */
-class Page {
+class HistoryPageOf {
   readonly #terminal: Terminal;
   readonly #maxLength: number;
 

@@ -13,7 +13,7 @@ export type StartOptions = {
   readonly wait?: string | true;
 };
 
-export async function start(
+export async function startCommand(
   session: Session,
   given: string,
   options: StartOptions,

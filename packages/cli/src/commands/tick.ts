@@ -2,7 +2,7 @@ import type { TickOptions } from "pawl";
 import type { Session } from "../session.js";
 import { counted, duration } from "../terminal/text.js";
 
-export async function tick(
+export async function tickCommand(
   session: Session,
   { maxInstances, maxSteps }: TickOptions,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { HistoryEntry, HistoryStep, ListedInstance } from "pawl";
-import type { Target } from "../target.js";
+import type { CommandTarget } from "../target.js";
 import { wire } from "../terminal/json.js";
 import { outcome, problem, statusWord, valueText, waitText } from "../terminal/status.js";
 import type { Terminal } from "../terminal/terminal.js";
@@ -38,13 +38,13 @@ type News = {
 
 /** Tells what happens to instances, whoever makes it happen: by looking at them again and again. */
 export class LiveLog {
-  readonly #target: Target;
+  readonly #target: CommandTarget;
   readonly #terminal: Terminal;
   readonly #seen = new Map<string, Seen>();
   readonly #notes: { readonly at: Date; readonly text: string }[] = [];
   readonly #over = new AbortController();
 
-  constructor(target: Target, terminal: Terminal) {
+  constructor(target: CommandTarget, terminal: Terminal) {
     this.#target = target;
     this.#terminal = terminal;
   }

@@ -86,10 +86,10 @@ function starterOf(where: string, given: Fields): WorkflowEntry["start"] {
     throw new ValidationError(`${where} has neither a workflow class nor a run function`);
   }
   return async ({ event, step, env, workflows }) =>
-    (run as Run).call(given, event, step, { env, workflows });
+    (run as RunMethod).call(given, event, step, { env, workflows });
 }
 
-type Run = (
+type RunMethod = (
   event: WorkflowEvent,
   step: WorkflowStep,
   tools: { env: unknown; workflows: unknown },

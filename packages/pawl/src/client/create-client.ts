@@ -17,7 +17,7 @@ import { checkOptions, requestedOptions, type Known } from "../model/known-optio
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
 import { historyFrom, listFrom, statusFrom } from "./answers.js";
-import { awaitResult, type Target } from "./result.js";
+import { awaitRemoteResult, type RemoteTarget } from "./result.js";
 import { Transport } from "./transport.js";
 import type {
   AnyEngine,
@@ -146,11 +146,11 @@ class Binding implements ClientWorkflow {
   }
 
   #instance(id: string): ClientInstance {
-    return new Instance(this.#transport, this.#name, id);
+    return new RemoteInstance(this.#transport, this.#name, id);
   }
 }
 
-class Instance implements ClientInstance {
+class RemoteInstance implements ClientInstance {
   readonly id: string;
   readonly #transport: Transport;
   readonly #name: NameOf;
@@ -200,10 +200,10 @@ class Instance implements ClientInstance {
 
   async result(options: ResultOptions = {}): Promise<unknown> {
     const { signal } = validWait(options);
-    return awaitResult(this.#transport, await this.#params(signal), options);
+    return awaitRemoteResult(this.#transport, await this.#params(signal), options);
   }
 
-  async #params(signal: Signal | undefined): Promise<Target> {
+  async #params(signal: Signal | undefined): Promise<RemoteTarget> {
     return { workflowName: await this.#name(signal), instanceId: this.id };
   }
 

@@ -23,12 +23,12 @@ const MAX_BACKOFF_MS = 5_000;
 const SILENCE_MS = 40_000;
 
 type Status = TypeOf<typeof streamedStatus>;
-export type Target = { readonly workflowName: string; readonly instanceId: string };
+export type RemoteTarget = { readonly workflowName: string; readonly instanceId: string };
 
 /** Follows the event stream to the end of the current run, through as many connections as it takes. */
-export async function awaitResult(
+export async function awaitRemoteResult(
   transport: Transport,
-  target: Target,
+  target: RemoteTarget,
   { timeout, signal }: ResultOptions,
 ): Promise<unknown> {
   const ms = timeout === undefined ? null : requestedMs("timeout", timeout);
@@ -46,7 +46,7 @@ export async function awaitResult(
 
 async function lastStatus(
   transport: Transport,
-  params: Target,
+  params: RemoteTarget,
   signal: Signal | undefined,
 ): Promise<Status> {
   let cursor: string | undefined;
@@ -80,7 +80,10 @@ async function lastStatus(
   }
 }
 
-function outcomeOf({ instanceId }: Target, { status, output, error, thrown }: Status): unknown {
+function outcomeOf(
+  { instanceId }: RemoteTarget,
+  { status, output, error, thrown }: Status,
+): unknown {
   switch (status) {
     case "complete":
       return output === undefined ? undefined : fromTagged(output);

@@ -7,7 +7,7 @@ import type { EngineContext } from "./context.js";
 import { retryDelayMs } from "./retry.js";
 import type { Unnumbered } from "./settlements.js";
 import type { Body, Step } from "./step.js";
-import type { Writes } from "./writes.js";
+import type { PartDraft } from "./part-draft.js";
 
 export interface BodyEvents {
   settled(step: Step, settlement: Unnumbered): void;
@@ -20,7 +20,7 @@ export class Bodies {
   /** An object of its own: attempts know each other's runs by it. */
   readonly #run: RunName;
   readonly #context: EngineContext;
-  readonly #writes: Writes;
+  readonly #writes: PartDraft;
   readonly #events: BodyEvents;
   /** In the order of their starts. */
   readonly #attempts = new Map<Step, Attempt>();
@@ -29,7 +29,7 @@ export class Bodies {
   constructor(
     { workflow, id, runNumber }: RunName,
     context: EngineContext,
-    writes: Writes,
+    writes: PartDraft,
     events: BodyEvents,
   ) {
     this.#run = { workflow, id, runNumber };

@@ -3,14 +3,14 @@ import type { WorkflowEvent } from "../authoring/entrypoint.js";
 import type { DbTime } from "../store/records.js";
 import type { Children } from "./children.js";
 import type { EngineContext } from "./context.js";
-import { failure, outcomeOf, type Outcome } from "./outcome.js";
+import { failure, outcomeOf, type RunOutcome } from "./outcome.js";
 import type { Run } from "./run.js";
-import { stepsOf } from "./steps.js";
+import { stepApi } from "./step-api.js";
 
 export interface CodeEvents {
   /** It calls no step any more; its output may still be checked. */
   returned(): void;
-  ended(outcome: Outcome): void;
+  ended(outcome: RunOutcome): void;
 }
 
 /** Calls the workflow's code, once for a run in memory. What it throws is its outcome. */
@@ -34,7 +34,7 @@ export function startCode(
         workflowName: run.workflow,
         runNumber: run.runNumber,
       },
-      step: stepsOf(run, context),
+      step: stepApi(run, context),
       env: context.env,
       workflows: context.bindingsFor(children),
     });

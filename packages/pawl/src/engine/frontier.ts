@@ -12,7 +12,7 @@ import {
 } from "./settlements.js";
 import type { Body, Step } from "./step.js";
 import type { Waits } from "./waits.js";
-import type { Doing, Writes } from "./writes.js";
+import type { Doing, PartDraft } from "./part-draft.js";
 
 /** What the run says about starting bodies, asked before each. */
 export interface Gate {
@@ -36,7 +36,7 @@ export class Frontier {
   /** In the order of their calls. */
   readonly #ready = new Set<Step>();
   readonly #context: EngineContext;
-  readonly #writes: Writes;
+  readonly #writes: PartDraft;
   readonly #takenOver: TakenOver | null;
   readonly #events: FrontierEvents;
 
@@ -44,7 +44,7 @@ export class Frontier {
     run: RunName,
     context: EngineContext,
     waits: Waits,
-    writes: Writes,
+    writes: PartDraft,
     takenOver: TakenOver | null,
     events: FrontierEvents,
   ) {

@@ -6,16 +6,16 @@ import { quote } from "../model/quote.js";
 import type { EngineContext } from "./context.js";
 
 /** How a run ends, as text. */
-export type Outcome = { readonly output: string } | { readonly error: string };
+export type RunOutcome = { readonly output: string } | { readonly error: string };
 
 /** What the code returned; an output that does not fit or cannot be stored is the run's error. */
 export function outcomeOf(
   value: unknown,
   { name, output }: WorkflowEntry,
   context: EngineContext,
-  end: (outcome: Outcome) => void,
+  end: (outcome: RunOutcome) => void,
 ): void {
-  const encoded = (valid: unknown): Outcome => {
+  const encoded = (valid: unknown): RunOutcome => {
     const { codec, limits } = context;
     const what = `output of workflow ${quote(name)}`;
     try {
@@ -37,6 +37,6 @@ export function outcomeOf(
   );
 }
 
-export function failure(error: unknown): Outcome {
+export function failure(error: unknown): RunOutcome {
   return { error: encodeError(error) };
 }

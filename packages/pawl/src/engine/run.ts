@@ -10,13 +10,13 @@ import { startCode } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Frontier, type Gate } from "./frontier.js";
 import { Journal } from "./journal.js";
-import { failure, type Outcome } from "./outcome.js";
-import { Patience } from "./patience.js";
+import { failure, type RunOutcome } from "./outcome.js";
+import { StallTimers } from "./stall-timers.js";
 import { decoded } from "./settlements.js";
 import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
 import type { StepPolicy } from "./step-config.js";
 import { Waits } from "./waits.js";
-import { bytesOfAll, Writes } from "./writes.js";
+import { bytesOfAll, PartDraft } from "./part-draft.js";
 
 /**
  * One run in the memory of one process: its code, what that waits for, and what is not yet written.
@@ -44,7 +44,7 @@ export class Run {
   readonly #bodies: Bodies;
   readonly #counts: CallCounts;
 
-  readonly #writes: Writes;
+  readonly #writes: PartDraft;
   #historyBytes: number;
   /** The code of the parked, or parking, run called a step. */
   #wantsReopen = false;
@@ -60,9 +60,9 @@ export class Run {
   /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
   #stride: Stride;
   #hasReturned = false;
-  #outcome: Outcome | null = null;
+  #outcome: RunOutcome | null = null;
   #passIsDue = false;
-  readonly #patience: Patience;
+  readonly #patience: StallTimers;
 
   constructor(
     context: EngineContext,
@@ -76,7 +76,7 @@ export class Run {
     this.#context = context;
     this.#host = host;
     this.#counts = new CallCounts(context.limits.maxStepsPerRun);
-    this.#patience = new Patience(context);
+    this.#patience = new StallTimers(context);
     this.iid = claimed.iid;
     this.workflow = claimed.workflow;
     this.id = claimed.id;
@@ -89,7 +89,7 @@ export class Run {
     const waits = new Waits(claimed.now, events, seenEvents);
     this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
     const { lastSeq } = this.#journal;
-    this.#writes = new Writes(lastSeq, claimed.takeovers > 0, parts);
+    this.#writes = new PartDraft(lastSeq, claimed.takeovers > 0, parts);
     this.#historyBytes = bytesOfAll(loaded?.steps ?? []);
     const takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
     this.#frontier = new Frontier(this, context, waits, this.#writes, takenOver, {
@@ -247,7 +247,7 @@ export class Run {
 
   // The code
 
-  #end(outcome: Outcome): void {
+  #end(outcome: RunOutcome): void {
     if (this.#outcome !== null || this.#heldUntilMs !== null || this.#place === "gone") return;
     const steps = this.#journal.uncalled().map(({ name, type }) => ({ name, type }));
     if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;

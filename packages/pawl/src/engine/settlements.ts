@@ -4,7 +4,7 @@ import { RunnerDiedError, StepMaxAttemptsExceeded, WaitTimeoutError } from "../m
 import type { Limits } from "../model/limits.js";
 import { quote } from "../model/quote.js";
 import type { EventRecord } from "../store/records.js";
-import type { Outcome, Settlement, Step } from "./step.js";
+import type { Delivered, Settlement, Step } from "./step.js";
 
 /** A settlement before it has its number. */
 export type Unnumbered = Omit<Settlement, "seq">;
@@ -61,7 +61,7 @@ export function runnerDied(of: { readonly name: string; readonly attempt: number
 }
 
 /** What the code gets: decoded anew each time, so that no two calls share a value. */
-export function decoded(step: Step, { ok, text }: Settlement, codec: Codec): Outcome {
+export function decoded(step: Step, { ok, text }: Settlement, codec: Codec): Delivered {
   try {
     if (!ok) return { error: decodeError(text) };
     if (step.type === "sleep") return { value: undefined };

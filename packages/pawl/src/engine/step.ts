@@ -11,7 +11,7 @@ export type StepType = "do" | "sleep" | "waitForEvent";
 export type Settlement = { readonly seq: number; readonly ok: boolean; readonly text: string };
 
 /** What the code gets. */
-export type Outcome = { readonly value: unknown } | { readonly error: unknown };
+export type Delivered = { readonly value: unknown } | { readonly error: unknown };
 
 type Identity = Pick<Step, "ord" | "name" | "count" | "type" | "calledAfter">;
 
@@ -119,7 +119,7 @@ export class Step {
     return waiting.promise;
   }
 
-  deliver(decode: (step: Step, settlement: Settlement) => Outcome): void {
+  deliver(decode: (step: Step, settlement: Settlement) => Delivered): void {
     this.isDelivered = true;
     this.body = null;
     const waiting = this.#waiting;
@@ -142,7 +142,7 @@ class Waiting {
     });
   }
 
-  settle(outcome: Outcome): void {
+  settle(outcome: Delivered): void {
     if ("value" in outcome) return this.#resolve(outcome.value);
     this.#reject(outcome.error);
     void mayBeUnheard(this.promise);

@@ -62,7 +62,7 @@ export class Waits {
   }
 
   /** Those that are over, in the order in which that happened: they wait no more, and their events are used up. */
-  end(): Ended[] {
+  end(): EndedWait[] {
     if (this.#steps.size === 0) return [];
     const times = { now: this.#now, lookedAt: this.#lookedAt };
     const ended = endedWaits([...this.#steps], this.#events, times);
@@ -83,7 +83,7 @@ export class Waits {
 }
 
 /** A wait that is over: by an event, or by its time. */
-export type Ended = { readonly step: Step; readonly event: EventRecord | null };
+export type EndedWait = { readonly step: Step; readonly event: EventRecord | null };
 
 type Times = {
   /** The latest time that the database has told. */
@@ -98,8 +98,12 @@ type Times = {
  * Events go by number to the waiter that called first. An event that was there in time beats the deadline even if
  * we look late, and one that came later never counts.
  */
-function endedWaits(waits: readonly Step[], events: readonly EventRecord[], times: Times): Ended[] {
-  const ended: (Ended & { readonly at: DbTime })[] = [];
+function endedWaits(
+  waits: readonly Step[],
+  events: readonly EventRecord[],
+  times: Times,
+): EndedWait[] {
+  const ended: (EndedWait & { readonly at: DbTime })[] = [];
   const open = new Set(waits.filter((step) => step.type === "waitForEvent"));
   for (const event of events) {
     for (const step of open) {

@@ -47,12 +47,12 @@ export interface HookAdministration {
   unregister(name: HookName): Promise<number>;
 }
 
-type Page = { readonly pageSize: number; readonly cursor?: string };
+type FailedPage = { readonly pageSize: number; readonly cursor?: string };
 
 export function hookAdministration(
   store: Pick<Store, "failedHooks" | "retryHook" | "unregisterHook">,
   deliverer: Deliverer,
-  validPage: (options: FailedDeliveriesOptions) => Page,
+  validPage: (options: FailedDeliveriesOptions) => FailedPage,
 ): HookAdministration {
   return {
     async failed(options = {}) {

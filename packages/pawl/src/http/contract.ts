@@ -16,7 +16,7 @@ import {
   string,
   stringOrNumber,
   value,
-  type Schema,
+  type WireSchema,
 } from "./schema.js";
 
 /** Which policy of `authorize` guards a route, after `all`. */
@@ -28,12 +28,12 @@ export type Route = {
   readonly path: string;
   readonly group: PolicyGroup;
   readonly summary: string;
-  readonly query?: Readonly<Record<string, Schema<unknown>>>;
-  readonly body?: Schema<unknown>;
+  readonly query?: Readonly<Record<string, WireSchema<unknown>>>;
+  readonly body?: WireSchema<unknown>;
   /** May be sent again with the same `Idempotency-Key`: it happens once. */
   readonly keyed?: true;
   /** Of a 200; absent for those that do not answer in plain JSON. */
-  readonly response?: Schema<unknown>;
+  readonly response?: WireSchema<unknown>;
   readonly stream?: true;
   /** Besides those that every route has. */
   readonly errors: readonly WorkflowErrorCode[];
@@ -196,7 +196,7 @@ export const streamedStep = named(
   ),
 );
 
-export const errorAnswer = named(
+export const errorBody = named(
   "Error",
   object({
     code: oneWordOf(Object.keys(workflowErrorStatus) as WorkflowErrorCode[]),

@@ -2,7 +2,7 @@ import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
 import { StoreClosedError } from "../store/errors.js";
 import { emptyAnswer, securityHeaders } from "./answers.js";
-import type { Message } from "./tracker.js";
+import type { StreamMessage } from "./tracker.js";
 import type { Watch } from "./watchers.js";
 import { newByteStream, newResponse, utf8, type WebResponse } from "../model/web.js";
 
@@ -81,7 +81,7 @@ function arrival(watch: Watch, scheduler: Scheduler): Promise<boolean> {
   });
 }
 
-function textOf(messages: readonly Message[]): string {
+function textOf(messages: readonly StreamMessage[]): string {
   return messages
     .map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
     .join("");

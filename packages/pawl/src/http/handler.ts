@@ -12,8 +12,8 @@ import { contractWithin } from "./contract.js";
 import { comeAgain } from "./event-stream.js";
 import { acceptsEvents, checkKeys, checkQuery, idempotencyKey, refuseForms } from "./input.js";
 import { openApiOf } from "./openapi.js";
-import { operationsOf, type Call } from "./operations.js";
-import { Router, type Match, type Place } from "./router.js";
+import { operationsOf, type RouteCall } from "./operations.js";
+import { Router, type RouteMatch, type PathRoutes } from "./router.js";
 import type { Watchers } from "./watchers.js";
 import {
   isResponse,
@@ -71,7 +71,7 @@ export function httpHandler<Tx>(
   async function pass(
     request: WebRequest,
     url: WebUrl | null,
-    place: Place | null,
+    place: PathRoutes | null,
   ): Promise<WebResponse> {
     const body = once(() => readBody(request, limits, runtime.scheduler));
     const match = place?.match ?? null;
@@ -103,14 +103,14 @@ export function httpHandler<Tx>(
   }
 
   async function respond(
-    { operation, route, params }: Match,
+    { operation, route, params }: RouteMatch,
     request: WebRequest,
     url: WebUrl,
     body: () => Promise<string>,
   ): Promise<WebResponse> {
     refuseForms(request);
     checkQuery(route, url);
-    const call: Call = {
+    const call: RouteCall = {
       params,
       url,
       headers: request.headers,
@@ -118,16 +118,19 @@ export function httpHandler<Tx>(
       key: route.keyed === true ? idempotencyKey(request) : undefined,
       signal: () => request.signal ?? undefined,
     };
-    const perform: (given: Call) => object | Promise<object> = operations[operation];
+    const perform: (given: RouteCall) => object | Promise<object> = operations[operation];
     const result = await perform(call);
     return isResponse(result) ? result : jsonAnswer(200, result);
   }
 
-  async function bodyOf(schema: NonNullable<Match["route"]["body"]>, body: () => Promise<string>) {
+  async function bodyOf(
+    schema: NonNullable<RouteMatch["route"]["body"]>,
+    body: () => Promise<string>,
+  ) {
     const given = parseBody(await body(), limits);
     if (given === undefined) return {};
     checkKeys(schema, given, "the body");
-    return given as Call["body"];
+    return given as RouteCall["body"];
   }
 
   return async (request) => {

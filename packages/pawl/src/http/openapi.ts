@@ -1,6 +1,6 @@
 import { workflowErrorStatus, type WorkflowErrorCode } from "../model/errors.js";
-import { commonErrors, errorAnswer, streamedStatus, streamedStep, type Route } from "./contract.js";
-import { namedSchemas, refer, type JsonSchema, type Schema } from "./schema.js";
+import { commonErrors, errorBody, streamedStatus, streamedStep, type Route } from "./contract.js";
+import { namedSchemas, refer, type JsonSchema, type WireSchema } from "./schema.js";
 
 type Content = { readonly schema: JsonSchema };
 
@@ -27,7 +27,7 @@ export function openApiOf(contract: Readonly<Record<string, Route>>, basePath: s
     paths,
     components: {
       schemas: Object.fromEntries(
-        namedSchemas([...schemas, errorAnswer, streamedStatus, streamedStep]),
+        namedSchemas([...schemas, errorBody, streamedStatus, streamedStep]),
       ),
     },
   };
@@ -101,11 +101,11 @@ function failures({ errors }: Route): Record<string, object> {
   return Object.fromEntries(
     Array.from(byStatus, ([status, codes]) => [
       status,
-      { description: codes.join(", "), content: { "application/json": contentOf(errorAnswer) } },
+      { description: codes.join(", "), content: { "application/json": contentOf(errorBody) } },
     ]),
   );
 }
 
-function contentOf(schema: Schema<unknown>): Content {
+function contentOf(schema: WireSchema<unknown>): Content {
   return { schema: refer(schema) };
 }

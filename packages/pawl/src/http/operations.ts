@@ -3,7 +3,7 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import { makeBinding } from "../instances/bindings.js";
 import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
-import { knownWorkflow, list, type ListOptions } from "../instances/list.js";
+import { knownWorkflow, listInstances, type ListOptions } from "../instances/list.js";
 import type { InstancesContext, ParentRun } from "../instances/ports.js";
 import { invalidRequest, validBounds } from "../instances/requests.js";
 import type { Signal } from "../model/abort.js";
@@ -32,7 +32,7 @@ export type OperationsContext<Tx> = {
 };
 
 /** A request that may pass. */
-export type Call = {
+export type RouteCall = {
   readonly params: Readonly<Record<string, string>>;
   readonly url: WebUrl;
   readonly headers: WebHeaders;
@@ -48,7 +48,7 @@ type AnswerOf<O extends Operation> = Contract[O] extends { readonly response: in
   : WebResponse;
 
 type Operations = {
-  readonly [O in Operation]: (call: Call) => AnswerOf<O> | Promise<AnswerOf<O>>;
+  readonly [O in Operation]: (call: RouteCall) => AnswerOf<O> | Promise<AnswerOf<O>>;
 };
 
 /** What each operation of the contract does. */
@@ -56,21 +56,21 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
   const { instances, newId, watchers, openApi, fingerprint } = context;
   const { entries, limits } = instances;
 
-  function entryOf({ params }: Call): WorkflowEntry {
+  function entryOf({ params }: RouteCall): WorkflowEntry {
     const name = params["workflowName"];
     if (name === undefined) throw invalidRequest("the path is not percent-encoded as it should be");
     knownWorkflow(instances, name);
     return entries.get(name) as WorkflowEntry;
   }
 
-  function targetOf(call: Call) {
+  function targetOf(call: RouteCall) {
     const entry = entryOf(call);
     const id = validInstanceId(call.params["instanceId"] ?? "%", limits);
     return { entry, target: { workflow: entry.name, id } };
   }
 
   /** An operation is known by its id: with the same one it happens once. */
-  function instanceOf(call: Call, operation = "http"): Instance<Tx> {
+  function instanceOf(call: RouteCall, operation = "http"): Instance<Tx> {
     const { entry, target } = targetOf(call);
     const { key } = call;
     const makeId = key === undefined ? newId : () => `${operation}:${key}`;
@@ -78,7 +78,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
   }
 
   /** As a step is the same in each of its attempts, so is a keyed request each time it is sent. */
-  async function bindingOf(call: Call, items: readonly unknown[]) {
+  async function bindingOf(call: RouteCall, items: readonly unknown[]) {
     const entry = entryOf(call);
     const { key } = call;
     if (key === undefined) {
@@ -97,7 +97,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
   /** The id that a keyed request wants is taken: by itself with another body, or by somebody else. */
   async function explained(
     error: unknown,
-    { key, body }: Call,
+    { key, body }: RouteCall,
     workflow: string,
   ): Promise<unknown> {
     const isTaken = error instanceof WorkflowError && error.code === "INSTANCE_ID_ALREADY_EXISTS";
@@ -129,7 +129,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
         pageSize: queryNumber(call.url, "pageSize"),
         cursor: queryValue(call.url, "cursor"),
       };
-      return wireList(await list(instances, name, options as ListOptions));
+      return wireList(await listInstances(instances, name, options as ListOptions));
     },
 
     async createInstance(call) {
@@ -144,7 +144,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
 
     async createBatch(call) {
       const given = call.body["instances"];
-      const items: readonly NewInstance[] = Array.isArray(given) ? given : [];
+      const items: readonly RequestedInstance[] = Array.isArray(given) ? given : [];
       const binding = await bindingOf(call, firstOfEachId(items));
       const batch = Array.isArray(given)
         ? items.map((item, i) => newInstance(item, `${elementOf(i)}.params`))
@@ -209,16 +209,16 @@ function keyed(key: string): string {
   return `http:${key}:`;
 }
 
-type NewInstance = { readonly id?: unknown; readonly params?: unknown };
+type RequestedInstance = { readonly id?: unknown; readonly params?: unknown };
 
 /** Of several with one id, only the first counts. */
-function firstOfEachId(items: readonly NewInstance[]): NewInstance[] {
-  const byId = new Map<unknown, NewInstance>();
+function firstOfEachId(items: readonly RequestedInstance[]): RequestedInstance[] {
+  const byId = new Map<unknown, RequestedInstance>();
   for (const item of items) if (!byId.has(item.id)) byId.set(item.id, item);
   return [...byId.values()];
 }
 
-function newInstance({ id, params }: NewInstance, what = "params") {
+function newInstance({ id, params }: RequestedInstance, what = "params") {
   return {
     id: id as string,
     ...(params === undefined ? {} : { params: untagged(params, what, "INVALID_PARAMS") }),

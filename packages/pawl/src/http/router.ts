@@ -1,6 +1,6 @@
 import { methodsOf, type Operation, type Route } from "./contract.js";
 
-export type Match = {
+export type RouteMatch = {
   readonly operation: Operation;
   readonly route: Route;
   /** Decoded; a segment that cannot be decoded is left out. */
@@ -8,15 +8,15 @@ export type Match = {
 };
 
 /** What the contract has at a path. */
-export type Place = {
+export type PathRoutes = {
   /** The route of the method, if there is one. */
-  readonly match: Match | null;
+  readonly match: RouteMatch | null;
   /** With the parameters' names; of another method if need be. */
   readonly path: string;
   readonly allow: readonly string[];
 };
 
-type Template = Omit<Match, "params"> & { readonly segments: readonly string[] };
+type Template = Omit<RouteMatch, "params"> & { readonly segments: readonly string[] };
 
 /** Finds routes under `basePath`. */
 export class Router {
@@ -35,7 +35,7 @@ export class Router {
       .toSorted((a, b) => parametersIn(a) - parametersIn(b));
   }
 
-  find(pathname: string, method: string): Place | null {
+  find(pathname: string, method: string): PathRoutes | null {
     const given = segmentsOf(pathname);
     if (!this.#base.every((segment, i) => given[i] === segment)) return null;
     const rest = given.slice(this.#base.length);

@@ -28,73 +28,73 @@ export type JsonSchema = {
 
 declare const type: unique symbol;
 
-export type Schema<T> = {
+export type WireSchema<T> = {
   readonly json: JsonSchema;
   /** Set for schemas that the OpenAPI document names and refers to. */
   readonly name?: string;
-  readonly parts?: readonly Schema<unknown>[];
+  readonly parts?: readonly WireSchema<unknown>[];
   /** Never there: it only carries the type. */
   readonly [type]?: T;
 };
 
-export type TypeOf<S> = S extends Schema<infer T> ? T : never;
+export type TypeOf<S> = S extends WireSchema<infer T> ? T : never;
 
 type Facts = Omit<JsonSchema, "type" | "enum" | "const" | "items" | "properties" | "required">;
 
-export function string(facts: Facts = {}): Schema<string> {
+export function string(facts: Facts = {}): WireSchema<string> {
   return { json: { type: "string", ...facts } };
 }
 
-export function integer(facts: Facts = {}): Schema<number> {
+export function integer(facts: Facts = {}): WireSchema<number> {
   return { json: { type: "integer", ...facts } };
 }
 
-export function number(): Schema<number> {
+export function number(): WireSchema<number> {
   return { json: { type: "number" } };
 }
 
-export function stringOrNumber(): Schema<string | number> {
+export function stringOrNumber(): WireSchema<string | number> {
   return { json: { type: ["string", "number"] } };
 }
 
-export function boolean(): Schema<boolean> {
+export function boolean(): WireSchema<boolean> {
   return { json: { type: "boolean" } };
 }
 
-export function anyObject(): Schema<object> {
+export function anyObject(): WireSchema<object> {
   return { json: { type: "object" } };
 }
 
 /** Any JSON; what JSON cannot hold is tagged. */
-export function value(description: string): Schema<Json> {
+export function value(description: string): WireSchema<Json> {
   return { json: { description } };
 }
 
-export function literal<const T extends string | boolean>(only: T): Schema<T> {
+export function literal<const T extends string | boolean>(only: T): WireSchema<T> {
   return { json: { const: only } };
 }
 
 export function oneWordOf<const T extends string>(
   words: readonly T[],
   facts: Facts = {},
-): Schema<T> {
+): WireSchema<T> {
   return { json: { type: "string", enum: words, ...facts } };
 }
 
-export function nullable<T>({ json }: Schema<T>): Schema<T | null> {
+export function nullable<T>({ json }: WireSchema<T>): WireSchema<T | null> {
   const { type: only } = json;
   return { json: { ...json, ...(typeof only === "string" ? { type: [only, "null"] } : {}) } };
 }
 
-export function array<T>(items: Schema<T>, facts: Facts = {}): Schema<T[]> {
+export function array<T>(items: WireSchema<T>, facts: Facts = {}): WireSchema<T[]> {
   return { json: { type: "array", items: refer(items), ...facts }, parts: [items] };
 }
 
-export function either<A, B>(a: Schema<A>, b: Schema<B>): Schema<A | B> {
+export function either<A, B>(a: WireSchema<A>, b: WireSchema<B>): WireSchema<A | B> {
   return { json: { oneOf: [refer(a), refer(b)] }, parts: [a, b] };
 }
 
-type Properties = Readonly<Record<string, Schema<unknown>>>;
+type Properties = Readonly<Record<string, WireSchema<unknown>>>;
 type ObjectOf<R extends Properties, O extends Properties> = {
   readonly [Key in keyof R]: TypeOf<R[Key]>;
 } & { readonly [Key in keyof O]?: TypeOf<O[Key]> };
@@ -103,7 +103,7 @@ type ObjectOf<R extends Properties, O extends Properties> = {
 export function object<const R extends Properties, const O extends Properties = {}>(
   required: R,
   optional?: O,
-): Schema<ObjectOf<R, O>> {
+): WireSchema<ObjectOf<R, O>> {
   const all: Properties = { ...required, ...optional };
   const keys = Object.keys(required);
   return {
@@ -118,19 +118,19 @@ export function object<const R extends Properties, const O extends Properties = 
 }
 
 /** The same schema under a name of its own. */
-export function named<T>(name: string, { json, parts = [] }: Schema<T>): Schema<T> {
+export function named<T>(name: string, { json, parts = [] }: WireSchema<T>): WireSchema<T> {
   return { json, name, parts };
 }
 
 export const refPrefix = "#/components/schemas/";
 
-export function refer({ json, name }: Schema<unknown>): JsonSchema {
+export function refer({ json, name }: WireSchema<unknown>): JsonSchema {
   return name === undefined ? json : { $ref: refPrefix + name };
 }
 
 /** All named schemas that these are made of. */
 export function namedSchemas(
-  schemas: readonly Schema<unknown>[],
+  schemas: readonly WireSchema<unknown>[],
   found = new Map<string, JsonSchema>(),
 ): Map<string, JsonSchema> {
   for (const { name, json, parts = [] } of schemas) {

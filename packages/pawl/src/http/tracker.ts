@@ -3,7 +3,7 @@ import { toTagged, type Codec } from "../model/codec.js";
 import { isInstanceStatusName, isTerminal, type InstanceStatusName } from "../model/status.js";
 import { dateOrNull } from "../instances/list.js";
 import { attemptNumber, errorOf, waitOf } from "../instances/history.js";
-import { statusOf } from "../instances/status.js";
+import { instanceStatusOf } from "../instances/status.js";
 import { decodeCursor, encodeCursor } from "../store/cursor.js";
 import {
   isSettled,
@@ -16,7 +16,7 @@ import type { streamedStatus, streamedStep } from "./contract.js";
 import type { TypeOf } from "./schema.js";
 import { iso, wireStatus, wireWait } from "./wire.js";
 
-export type Message = {
+export type StreamMessage = {
   /** Where to go on after it. */
   readonly id: string;
   readonly event: "status" | "step";
@@ -78,8 +78,8 @@ export class Tracker {
   }
 
   /** The steps of one page; `next` is the cursor of the following one. */
-  steps(steps: readonly TrackedStep[], next: string | undefined): Message[] {
-    const messages: Message[] = [];
+  steps(steps: readonly TrackedStep[], next: string | undefined): StreamMessage[] {
+    const messages: StreamMessage[] = [];
     for (const { step, attempts } of steps) {
       if (step.ord <= this.#settledOrd) continue;
       const version = `${step.status} ${step.attempts} ${step.wakeAt}`;
@@ -104,7 +104,7 @@ export class Tracker {
     }
   }
 
-  status(run: RunRecord, codec: Codec): Message[] {
+  status(run: RunRecord, codec: Codec): StreamMessage[] {
     if (run.runNumber !== this.#runNumber || run.status === this.#status) return [];
     this.#status = run.status;
     return [{ id: this.#cursor(), event: "status", data: this.#statusData(run, codec) }];
@@ -118,7 +118,7 @@ export class Tracker {
   #statusData(run: RunRecord, codec: Codec): TypeOf<typeof streamedStatus> {
     return {
       runNumber: run.runNumber,
-      ...wireStatus(statusOf(run, codec)),
+      ...wireStatus(instanceStatusOf(run, codec)),
       ...(run.error === null ? {} : { thrown: toTagged(decodeError(run.error), "error") }),
     };
   }

@@ -1,10 +1,10 @@
-import type { Ear, InstancesContext, RunnerHints } from "../instances/ports.js";
+import type { EndListener, InstancesContext, RunnerHints } from "../instances/ports.js";
 import { instanceNotFound } from "../instances/requests.js";
 import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
 import type { Target } from "../store/records.js";
 import type { HistoryPage, Store } from "../store/store.js";
-import { Tracker, type Message, type TrackedStep } from "./tracker.js";
+import { Tracker, type StreamMessage, type TrackedStep } from "./tracker.js";
 
 /** Steps that change faster than this are told together. */
 const SHORTEST_REST_MS = 20;
@@ -82,7 +82,7 @@ export class Watch {
   readonly tracker: Tracker;
   /** Where it began. */
   readonly cursor: string | undefined;
-  #messages: Message[] = [];
+  #messages: StreamMessage[] = [];
   #isEnded = false;
   #arrived: (() => void) | null = null;
 
@@ -95,7 +95,7 @@ export class Watch {
     return this.#isEnded;
   }
 
-  add(messages: readonly Message[]): void {
+  add(messages: readonly StreamMessage[]): void {
     if (messages.length === 0 || this.#isEnded) return;
     this.#messages.push(...messages);
     if (this.#messages.length > MAX_BACKLOG) this.#isEnded = true;
@@ -107,7 +107,7 @@ export class Watch {
     this.#arrived?.();
   }
 
-  take(): Message[] {
+  take(): StreamMessage[] {
     return this.#messages.splice(0);
   }
 
@@ -195,7 +195,7 @@ class Watcher {
   }
 
   /** Hints come with every commit: a short rest lets them become one look. */
-  async #rest(ear: Ear, ms: number): Promise<void> {
+  async #rest(ear: EndListener, ms: number): Promise<void> {
     const { scheduler } = this.#context.runtime;
     if (this.#joining.length > 0) return;
     await new Promise<void>((resolve) => void scheduler.after(SHORTEST_REST_MS, resolve));
@@ -257,7 +257,7 @@ class Watcher {
     const trackers = new Set([from, ...watches.map(({ tracker }) => tracker)]);
     const first = await this.#enterRun(from, trackers);
     let isNew = false;
-    const tell = (tracked: (tracker: Tracker) => Message[]): void => {
+    const tell = (tracked: (tracker: Tracker) => StreamMessage[]): void => {
       const news = new Map(Array.from(trackers, (tracker) => [tracker, tracked(tracker)]));
       for (const watch of watches) {
         const messages = news.get(watch.tracker) ?? [];
@@ -267,7 +267,7 @@ class Watcher {
     };
     for (let page = first; ;) {
       const { cursor } = page;
-      const steps = stepsOf(page);
+      const steps = stepsAmong(page);
       tell((tracker) => tracker.steps(steps, cursor));
       if (cursor === undefined) break;
       page = await this.#page(from.runNumber, cursor);
@@ -310,6 +310,6 @@ function byCursor(joining: readonly Joining[]): Iterable<Joining[]> {
   return groups.values();
 }
 
-function stepsOf(page: HistoryPage): TrackedStep[] {
+function stepsAmong(page: HistoryPage): TrackedStep[] {
   return page.items.flatMap((item) => (item.kind === "step" ? [item] : []));
 }

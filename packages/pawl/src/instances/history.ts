@@ -11,11 +11,11 @@ import type {
   StepRecord,
   StepStatus,
 } from "../store/records.js";
-import type { HistoryEntry as StoredEntry } from "../store/store.js";
+import type { HistoryRow as StoredEntry } from "../store/store.js";
 import { dateOrNull, knownWorkflow } from "./list.js";
 import type { InstancesContext } from "./ports.js";
 import { instanceNotFound, invalidRequest, validCursor, validPageSize } from "./requests.js";
-import { statusOf } from "./status.js";
+import { instanceStatusOf } from "./status.js";
 import { decodeStored } from "./values.js";
 
 export type HistoryOptions = {
@@ -121,7 +121,7 @@ export async function history<Tx>(
     ...rest,
     runs: runs.map((run) => ({
       runNumber: run.runNumber,
-      ...statusOf(run, codec),
+      ...instanceStatusOf(run, codec),
       startedAt: dateOrNull(run.startedAt),
       finishedAt: dateOrNull(run.finishedAt),
     })),

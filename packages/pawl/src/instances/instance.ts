@@ -17,7 +17,7 @@ import type { ControlAnswer } from "../store/store.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
 import { instanceNotFound } from "./requests.js";
 import { awaitResult } from "./result.js";
-import { statusOf } from "./status.js";
+import { instanceStatusOf } from "./status.js";
 import { encodePayload } from "./values.js";
 
 /** What all instances of one workflow share. */
@@ -45,7 +45,7 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     const { store, codec } = await this.#ready();
     const record = await store.get(this.#target);
     if (record === null) throw instanceNotFound(this.#target);
-    return statusOf(record, codec);
+    return instanceStatusOf(record, codec);
   }
 
   async pause(): Promise<void> {

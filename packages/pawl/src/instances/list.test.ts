@@ -5,7 +5,7 @@ import { defineWorkflow } from "../authoring/define-workflow.js";
 import { encodeError } from "../model/error-codec.js";
 import { aStep } from "../testing/conformance/build.js";
 import { history, type HistoryOptions } from "./history.js";
-import { list, type ListOptions } from "./list.js";
+import { listInstances, type ListOptions } from "./list.js";
 
 let world: InstancesWorld;
 let order: Workflow;
@@ -25,11 +25,11 @@ describe("list", () => {
       await order.create({ id });
       world.clock.advance(1_000);
     }
-    const first = await list(world.context, "order", { pageSize: 2 });
+    const first = await listInstances(world.context, "order", { pageSize: 2 });
     expect(first.instances.map(({ id }) => id)).toEqual(["c", "b"]);
     expect(first.hasNextPage).toBe(true);
     const { cursor } = first;
-    const second = await list(world.context, "order", { pageSize: 2, cursor });
+    const second = await listInstances(world.context, "order", { pageSize: 2, cursor });
     expect(second).toEqual({
       hasNextPage: false,
       instances: [
@@ -43,7 +43,7 @@ describe("list", () => {
         },
       ],
     });
-    const oldest = await list(world.context, "order", { order: "oldest" });
+    const oldest = await listInstances(world.context, "order", { order: "oldest" });
     expect(oldest.instances.map(({ id }) => id)).toEqual(["a", "b", "c"]);
   });
 
@@ -52,7 +52,7 @@ describe("list", () => {
     const long = JSON.stringify("x".repeat(4_095));
     await world.turn(target("a"), { kind: "complete", output: long });
     await world.turn(target("b"), { kind: "complete", output: JSON.stringify("x".repeat(4_094)) });
-    const { instances } = await list(world.context, "order", {
+    const { instances } = await listInstances(world.context, "order", {
       status: "complete",
       order: "oldest",
     });
@@ -72,12 +72,12 @@ describe("list", () => {
     ["no cursor of ours", { cursor: "x" }, "INVALID_CURSOR"],
     ["a cursor that is no text", { cursor: 1 }, "INVALID_CURSOR"],
   ])("refuses %s", async (_what, options, code) => {
-    const listed = list(world.context, "order", options as ListOptions);
+    const listed = listInstances(world.context, "order", options as ListOptions);
     await expect(listed).rejects.toMatchObject({ code });
   });
 
   test("refuses an unknown workflow", async () => {
-    await expect(list(world.context, "other")).rejects.toMatchObject({
+    await expect(listInstances(world.context, "other")).rejects.toMatchObject({
       code: "WORKFLOW_NOT_FOUND",
     });
   });

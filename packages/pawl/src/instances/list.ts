@@ -6,7 +6,7 @@ import { isInstanceStatusName, type InstanceStatusName } from "../model/status.j
 import type { ListedRecord } from "../store/instance-store.js";
 import type { InstancesContext } from "./ports.js";
 import { invalidRequest, validCursor, validPageSize } from "./requests.js";
-import { statusOf } from "./status.js";
+import { instanceStatusOf } from "./status.js";
 
 const listOptions: Known<ListOptions> = { status: true, order: true, pageSize: true, cursor: true };
 
@@ -36,7 +36,7 @@ export type InstanceList = {
   readonly hasNextPage: boolean;
 };
 
-export async function list<Tx>(
+export async function listInstances<Tx>(
   context: InstancesContext<Tx>,
   workflow: string,
   options: ListOptions = {},
@@ -77,7 +77,7 @@ function listed<Tx>(record: ListedRecord, { codec }: InstancesContext<Tx>): List
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
     details: {
-      ...statusOf(record, codec),
+      ...instanceStatusOf(record, codec),
       ...(record.isOutputTooLong ? { outputTruncated: true } : {}),
     },
   };

@@ -41,7 +41,7 @@ export interface RunnerHints {
   /** Resolves when that run, which is here, has ended or left, parked or lost; at the latest after `ms` or when the signal fires. */
   left(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
   /** Opens an ear for that run's end. */
-  ear(target: Target): Ear;
+  ear(target: Target): EndListener;
   /** Sees to it that ears hear of that run's end, wherever it runs; false if they may not. */
   askOthers(target: Target): boolean;
   /** A caller ended that run. */
@@ -49,7 +49,7 @@ export interface RunnerHints {
 }
 
 /** Hears once of a run's end, from its opening on: none is missed by who looks before it waits. */
-export interface Ear {
+export interface EndListener {
   /**
    * Resolves when that run may have ended since the opening, at the latest after `ms` or when the signal fires, and closes.
    * Answers how, if it ended in this process.

@@ -5,14 +5,14 @@ import {
   listPosition,
   spreadListCursor,
   spreadListPositions,
-  type Position,
+  type ListPosition,
 } from "../store/list-cursor.js";
 import type { Target } from "../store/records.js";
 import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type { CreateAnswer, ListQuery, NewInstance, Page } from "../store/store.js";
 
 /** Which of several stores has which instances. */
-export interface Places<Tx> {
+export interface ShardMap<Tx> {
   /** How they are spread, in words: cursors of another way are refused. */
   readonly spread: string;
   of(target: Target): InstanceStore<Tx>;
@@ -28,7 +28,7 @@ export function placeOf({ workflow, id }: Target, count: number): number {
 }
 
 /** Several stores as one. An instance is in one of them; lists and batches are over all. */
-export function spreadStore<Tx>(places: Places<Tx>): InstanceStore<Tx> {
+export function spreadStore<Tx>(places: ShardMap<Tx>): InstanceStore<Tx> {
   return {
     create: (rows, options) => createSpread(places, rows, options),
     sendEvent: (target, event, options) => places.of(target).sendEvent(target, event, options),
@@ -45,7 +45,7 @@ export function spreadStore<Tx>(places: Places<Tx>): InstanceStore<Tx> {
 
 /** All or none in each store; a store that is away does not undo the others. */
 async function createSpread<Tx>(
-  places: Places<Tx>,
+  places: ShardMap<Tx>,
   rows: readonly NewInstance[],
   options: { readonly tx?: Tx | undefined } = {},
 ): Promise<CreateAnswer[]> {
@@ -69,10 +69,10 @@ async function createSpread<Tx>(
 
 type Listed = Page<ListedRecord> & {
   /** How far its page reaches; null if to the end. */
-  readonly reach: Position | null;
+  readonly reach: ListPosition | null;
 };
 
-async function listSpread<Tx>(places: Places<Tx>, query: ListQuery): Promise<Page<ListedRecord>> {
+async function listSpread<Tx>(places: ShardMap<Tx>, query: ListQuery): Promise<Page<ListedRecord>> {
   const { cursor: given, ...question } = query;
   const stores = places.all(query.workflow);
   const [only] = stores;
@@ -99,7 +99,7 @@ async function listSpread<Tx>(places: Places<Tx>, query: ListQuery): Promise<Pag
   };
 }
 
-type Merged = { readonly items: ListedRecord[]; readonly end: Position | null };
+type Merged = { readonly items: ListedRecord[]; readonly end: ListPosition | null };
 
 /** In order, as far as every store's page reaches: beyond that, one of them may have rows that nobody has seen. */
 function merge({ order, pageSize }: ListQuery, pages: readonly Listed[]): Merged {
@@ -118,7 +118,7 @@ function merge({ order, pageSize }: ListQuery, pages: readonly Listed[]): Merged
   return { items, end: shortest ?? null };
 }
 
-function positionOf({ createdAt, iid }: ListedRecord): Position {
+function positionOf({ createdAt, iid }: ListedRecord): ListPosition {
   return { at: createdAt, iid };
 }
 
@@ -130,8 +130,8 @@ function endsOf(
   { order }: ListQuery,
   pages: readonly Listed[],
   { items, end }: Merged,
-  before: readonly Position[],
-): Position[] {
+  before: readonly ListPosition[],
+): ListPosition[] {
   if (end === null) return [];
   if (order === "newest") return [end];
   const listed = new Set(items.map(({ iid }) => iid));
@@ -142,7 +142,7 @@ function endsOf(
   });
 }
 
-const BEFORE_ALL: Position = { at: -1, iid: "" };
+const BEFORE_ALL: ListPosition = { at: -1, iid: "" };
 
 /** Where each store's page begins; none for the first page. */
 function startsOf(
@@ -150,9 +150,9 @@ function startsOf(
   query: Omit<ListQuery, "cursor">,
   count: number,
   cursor: string | undefined,
-): readonly Position[] {
+): readonly ListPosition[] {
   if (cursor === undefined) return [];
   if (query.order === "oldest") return spreadListPositions(query, spread, count, cursor);
   const positions = spreadListPositions(query, spread, 1, cursor);
-  return Array.from({ length: count }, () => positions[0] as Position);
+  return Array.from({ length: count }, () => positions[0] as ListPosition);
 }

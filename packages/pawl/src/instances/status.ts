@@ -3,7 +3,7 @@ import type { Codec } from "../model/codec.js";
 import { describeError } from "../model/error-codec.js";
 import type { InstanceRecord } from "../store/records.js";
 
-export function statusOf(
+export function instanceStatusOf(
   { status, error, output }: Pick<InstanceRecord, "status" | "error" | "output">,
   codec: Codec,
 ): InstanceStatus {

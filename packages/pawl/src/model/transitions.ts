@@ -19,9 +19,9 @@ export type Command = UserCommand | EngineCommand;
  */
 export type Refusal = "INSTANCE_TERMINAL" | "IMPOSSIBLE";
 
-type Row = { readonly [C in Command]: InstanceState | Refusal };
+type TransitionRow = { readonly [C in Command]: InstanceState | Refusal };
 
-const finished = (state: InstanceState): Row => ({
+const finished = (state: InstanceState): TransitionRow => ({
   pause: "INSTANCE_TERMINAL",
   resume: state,
   terminate: "INSTANCE_TERMINAL",
@@ -35,7 +35,7 @@ const finished = (state: InstanceState): Row => ({
 });
 
 /** Every state and command. A command that leads to its own state has no effect on the status. */
-export const transitions: { readonly [S in InstanceState]: Row } = {
+export const transitions: { readonly [S in InstanceState]: TransitionRow } = {
   queued: {
     pause: "paused",
     resume: "queued",

@@ -3,7 +3,7 @@ import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
 import type { Claimed, Lane, OwnedTicket, Store } from "../store/store.js";
 import type { Lease } from "./lease.js";
-import type { Places } from "./places.js";
+import type { Slots } from "./slots.js";
 
 const INBOX_ROWS = 1_000;
 /** So that runs that resume can never keep new ones out for ever. */
@@ -14,7 +14,7 @@ export class Claims {
   readonly #store: Store;
   readonly #lanes: readonly Lane[];
   readonly #lease: Lease;
-  readonly #places: Places;
+  readonly #places: Slots;
   readonly #clock: Clock;
   readonly #logger: Logger;
   #last: Promise<unknown> = Promise.resolve();
@@ -27,7 +27,7 @@ export class Claims {
     store: Store,
     lanes: readonly Lane[],
     lease: Lease,
-    places: Places,
+    places: Slots,
     clock: Clock,
     logger: Logger,
   ) {

@@ -19,7 +19,7 @@ export const defaultRunnerOptions: RunnerOptions = {
   batch: { parts: 500, bytes: 4 * 1024 * 1024, half: 50 },
 };
 
-export type ServeOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
+export type DispatchOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
   /** Whether to hear what other processes tell, where the database carries that; default true. */
   readonly listen?: boolean;
   /** Called when it is about to ask for work: what was hinted until then is answered by that. */

@@ -2,7 +2,7 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
 import { Run } from "../engine/run.js";
 import type { Deliverer } from "../hooks/deliverer.js";
-import type { Ear, RunnerHints } from "../instances/ports.js";
+import type { EndListener, RunnerHints } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
 import { ValidationError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
@@ -13,13 +13,19 @@ import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
 import type { Claimed, EventPlace, HeartbeatAnswer, Lane, Part, Store } from "../store/store.js";
 import { asClaimed, Claims } from "./claims.js";
 import { Committer } from "./committer.js";
-import { FinishWaiters } from "./finish-waiters.js";
+import { EndListeners } from "./end-listeners.js";
 import { Lease } from "./lease.js";
 import { LiveRuns } from "./live-runs.js";
-import { Looks } from "./looks.js";
-import { Others } from "./others.js";
-import type { RunnerOptions, ServeOptions, Started, TickOptions, TickResult } from "./options.js";
-import { Places } from "./places.js";
+import { TicketPolls } from "./ticket-polls.js";
+import { PeerHints } from "./peer-hints.js";
+import type {
+  RunnerOptions,
+  DispatchOptions,
+  Started,
+  TickOptions,
+  TickResult,
+} from "./options.js";
+import { Slots } from "./slots.js";
 import { commitApart } from "./refused-part.js";
 import { Turns } from "./turns.js";
 import { UnknownWork } from "./unknown-work.js";
@@ -46,10 +52,10 @@ export class Runner implements RunHost, RunnerHints {
 
   readonly #lease: Lease;
   readonly #committer: Committer;
-  readonly #looks: Looks;
+  readonly #looks: TicketPolls;
   readonly #live: LiveRuns;
 
-  readonly #places: Places;
+  readonly #places: Slots;
   readonly #claims: Claims;
   readonly #turns: Turns;
   readonly #unknownWork: UnknownWork;
@@ -58,10 +64,10 @@ export class Runner implements RunHost, RunnerHints {
   #lastClaimWasShort = false;
   #noting: Cancel | null = null;
 
-  readonly #finishWaiters: FinishWaiters;
+  readonly #finishWaiters: EndListeners;
   /** Of runs that are here. */
-  readonly #leaveWaiters: FinishWaiters;
-  readonly #others: Others;
+  readonly #leaveWaiters: EndListeners;
+  readonly #others: PeerHints;
 
   #dispatcher: ((inMs: number) => void) | null = null;
   #tellAsking: (() => void) | null = null;
@@ -84,7 +90,7 @@ export class Runner implements RunHost, RunnerHints {
     this.#options = options;
     this.#lanes = [...entries.values()].map(({ name, queue }) => ({ queue, handler: name }));
     const { runtime, logger } = context;
-    this.#places = new Places(runtime.scheduler, {
+    this.#places = new Slots(runtime.scheduler, {
       taken: () => this.#holdLease(),
       freed: () => this.#placeFreed(),
     });
@@ -102,14 +108,14 @@ export class Runner implements RunHost, RunnerHints {
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
-    this.#looks = new Looks(store, runtime, logger, {
+    this.#looks = new TicketPolls(store, runtime, logger, {
       isLeased: (run) => this.#places.has(run),
       lost: (run) => this.lost(run),
       failed: () => this.#lease.lostTouch(),
     });
-    this.#finishWaiters = new FinishWaiters(runtime.scheduler);
-    this.#leaveWaiters = new FinishWaiters(runtime.scheduler);
-    this.#others = new Others(store.hints, runtime, logger, this.#finishWaiters, {
+    this.#finishWaiters = new EndListeners(runtime.scheduler);
+    this.#leaveWaiters = new EndListeners(runtime.scheduler);
+    this.#others = new PeerHints(store.hints, runtime, logger, this.#finishWaiters, {
       due: (inMs) => this.#dispatcher?.(inMs),
       changed: (owner, target) => this.#lookAtOwn(owner, target),
     });
@@ -141,7 +147,7 @@ export class Runner implements RunHost, RunnerHints {
   // For dispatchers
 
   /** Runs in this process may start right away, and `wake` is called when there will be work in so many ms. */
-  serve(wake: (inMs: number) => void, options: ServeOptions = {}): void {
+  serve(wake: (inMs: number) => void, options: DispatchOptions = {}): void {
     const { listen = true, asking = null, stopped = null, ...rest } = options;
     if (this.#isOver) throw new StoreClosedError();
     if (this.#dispatcher !== null || this.#isStopping) {
@@ -469,7 +475,7 @@ export class Runner implements RunHost, RunnerHints {
     return this.#leaveWaiters.wait(target, ms, signal);
   }
 
-  ear(target: Target): Ear {
+  ear(target: Target): EndListener {
     return this.#finishWaiters.ear(target);
   }
 

@@ -6,16 +6,16 @@ import type { Claimed, LoadedRun, Part, Store } from "../store/store.js";
 import type { Claims } from "./claims.js";
 import type { Lease } from "./lease.js";
 import type { LiveRuns } from "./live-runs.js";
-import type { Places } from "./places.js";
+import type { Slots } from "./slots.js";
 
 /** From so many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
 const COUNT_AGAIN_MS = 100;
 
-type Workings = {
+type TurnParts = {
   readonly lease: Pick<Lease, "id">;
   readonly claims: Pick<Claims, "isOurs">;
-  readonly places: Places;
+  readonly places: Slots;
   readonly live: LiveRuns;
   readonly scheduler: Scheduler;
 };
@@ -40,9 +40,9 @@ type Sent = {
 /** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
 export class Turns {
   readonly #store: Pick<Store, "load" | "commit">;
-  readonly #lease: Workings["lease"];
-  readonly #claims: Workings["claims"];
-  readonly #places: Places;
+  readonly #lease: TurnParts["lease"];
+  readonly #claims: TurnParts["claims"];
+  readonly #places: Slots;
   readonly #live: LiveRuns;
   readonly #scheduler: Scheduler;
   readonly #maxTakeovers: number;
@@ -56,7 +56,7 @@ export class Turns {
 
   constructor(
     store: Pick<Store, "load" | "commit">,
-    { lease, claims, places, live, scheduler }: Workings,
+    { lease, claims, places, live, scheduler }: TurnParts,
     maxTakeovers: number,
     logger: Logger,
     events: TurnEvents,

@@ -3,7 +3,7 @@ import { webRuntime } from "../runtime.js";
 import type { CreateAnswer, NewInstance } from "../store/store.js";
 import { anInstance, someInstances } from "../testing/conformance/build.js";
 import { VirtualTime } from "../testing/virtual-time.js";
-import { createsTogether, type Write } from "./creates.js";
+import { createsTogether, type WriteInstances } from "./creates.js";
 
 class Away extends Error {}
 class Locked extends Error {}
@@ -21,7 +21,7 @@ function setUp() {
   const sent: { how: "together" | "alone"; iids: string[]; runner: string | null }[] = [];
   const open: { succeed(): void; fail(error: Error): void }[] = [];
   const write =
-    (how: "together" | "alone"): Write =>
+    (how: "together" | "alone"): WriteInstances =>
     (instances, runner) => {
       sent.push({ how, iids: instances.map(({ iid }) => iid), runner });
       return new Promise((resolve, reject) => {

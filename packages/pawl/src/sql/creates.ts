@@ -2,16 +2,16 @@ import type { Cancel, Runtime } from "../model/seams.js";
 import type { CreateAnswer, NewInstance } from "../store/store.js";
 
 /** How the instances of one request are written, all or none; or those of many. */
-export type Write = (
+export type WriteInstances = (
   instances: readonly NewInstance[],
   runner: string | null,
   hooked: boolean,
 ) => Promise<CreateAnswer[]>;
 
-export type Writes = {
+export type CreateWrites = {
   /** Hardly waits for locks: what one request waits for is nothing to the others. */
-  readonly together: Write;
-  readonly alone: Write;
+  readonly together: WriteInstances;
+  readonly alone: WriteInstances;
   /** What made `together` fail: the store, for all alike, or one of the requests, or a lock that one of them met. */
   readonly causeOf: (error: unknown) => "store" | "request" | "lock";
 };
@@ -33,14 +33,14 @@ const HOLD_MS = 25;
 const MAX_ON_THEIR_WAY = 3;
 
 /** Group commit for new instances: while one write is on its way, the requests that come collect for the next. */
-export function createsTogether(runtime: Runtime, writes: Writes): Write {
+export function createsTogether(runtime: Runtime, writes: CreateWrites): WriteInstances {
   const creates = new Creates(runtime, writes);
   return (...request) => creates.create(...request);
 }
 
 class Creates {
   readonly #runtime: Runtime;
-  readonly #writes: Writes;
+  readonly #writes: CreateWrites;
   #waiting: Request[] = [];
   #sendIsDue = false;
   #onTheirWay = 0;
@@ -48,7 +48,7 @@ class Creates {
   #ahead: readonly Request[] | null = null;
   #hold: Cancel | null = null;
 
-  constructor(runtime: Runtime, writes: Writes) {
+  constructor(runtime: Runtime, writes: CreateWrites) {
     this.#runtime = runtime;
     this.#writes = writes;
   }

@@ -1,7 +1,7 @@
 import type { Call, Script } from "./statement.js";
 
 /** Who asks: a caller's request may wait for locks that the engine's own work must not wait behind. */
-export type Lane = "engine" | "request";
+export type ConnectionClass = "engine" | "request";
 
 /**
  * A connection, or a few. The driver package is the user's; only the members used here are asked of it.
@@ -14,7 +14,7 @@ export interface Driver<Tx> {
    * After it there is time for a rehearsal: statements with nothing in them, for a connection that keeps their plans.
    */
   run<T>(
-    lane: Lane,
+    lane: ConnectionClass,
     transaction: boolean,
     script: () => Script<T>,
     rehearsal?: readonly Call[],

@@ -43,7 +43,7 @@ function* bringUpToDate(sql: Sql): Script<void> {
 /** What `migrateScript` would do in a database where this is recorded; null if it has no tables. */
 export function migrationPlan(
   dialect: Dialect,
-  found: Recorded | null,
+  found: RecordedSchema | null,
 ): { from: number; to: number; statements: string[] } {
   const from = found?.version ?? 0;
   checkMinimum(found?.minimum ?? 0);
@@ -89,9 +89,9 @@ function* execute(sql: Sql, statement: string): Script<Row[]> {
   return yield sql.once(statement).with();
 }
 
-export type Recorded = { readonly version: number; readonly minimum: number };
+export type RecordedSchema = { readonly version: number; readonly minimum: number };
 
-export function* recorded(sql: Sql): Script<Recorded> {
+export function* recorded(sql: Sql): Script<RecordedSchema> {
   const rows = yield sql.once(`SELECT name, value FROM ${sql.table("meta")}`).with();
   const values = new Map(rows.map((row) => [text(row, "name"), int(row, "value")]));
   return { version: values.get("version") ?? 0, minimum: values.get("minimum") ?? 0 };

@@ -5,10 +5,10 @@ import type { HintChannel } from "../store/hints.js";
 import { NotMigratedError } from "../store/errors.js";
 import type { InstanceRecord, Target } from "../store/records.js";
 import type { MigrationPlan, Part, PartAnswer, Store } from "../store/store.js";
-import { Claims } from "./claims.js";
+import { ClaimScanner } from "./claim-scanner.js";
 import { createsTogether } from "./creates.js";
 import type { Dialect } from "./dialect.js";
-import type { Driver, Lane } from "./driver.js";
+import type { Driver, ConnectionClass } from "./driver.js";
 import { getsTogether } from "./gets.js";
 import { migrateScript, migrationPlan, recorded } from "./migrate.js";
 import { Raced, Sql, type Verb } from "./sql.js";
@@ -44,7 +44,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
 
   /** Runs a verb, again and again while the database is busy or away. Every verb may be sent twice. */
   async function run<Args extends readonly unknown[], T>(
-    lane: Lane,
+    lane: ConnectionClass,
     verb: Verb<Args, T>,
     ...args: Args
   ): Promise<T> {
@@ -134,7 +134,7 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
     return order.map(({ iid }) => answers.get(iid) as PartAnswer);
   }
 
-  const claims = new Claims(
+  const claims = new ClaimScanner(
     (verb, ...args) => run("engine", verb, ...args),
     verbs,
     runtime.clock,

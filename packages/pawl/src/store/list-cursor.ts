@@ -2,16 +2,16 @@ import { decodeCursor, encodeCursor } from "./cursor.js";
 import type { ListQuery } from "./store.js";
 
 /** Where an instance stands in a list: by creation, then by internal id. */
-export type Position = { readonly at: number; readonly iid: string };
+export type ListPosition = { readonly at: number; readonly iid: string };
 
 type Question = Pick<ListQuery, "workflow" | "status" | "order">;
 
 /** The cursor behind that position. */
-export function listCursor(query: Question, { at, iid }: Position): string {
+export function listCursor(query: Question, { at, iid }: ListPosition): string {
   return encodeCursor(about(query), [at, iid]);
 }
 
-export function listPosition(query: Question, cursor: string): Position {
+export function listPosition(query: Question, cursor: string): ListPosition {
   const [at, iid] = decodeCursor(cursor, about(query), ["integer", "string"]);
   return { at: at as number, iid: iid as string };
 }
@@ -20,7 +20,7 @@ export function listPosition(query: Question, cursor: string): Position {
 export function spreadListCursor(
   query: Question,
   spread: string,
-  positions: readonly Position[],
+  positions: readonly ListPosition[],
 ): string {
   const flat = positions.flatMap(({ at, iid }) => [at, iid]);
   return encodeCursor(about(query, spread), flat);
@@ -31,7 +31,7 @@ export function spreadListPositions(
   spread: string,
   count: number,
   cursor: string,
-): Position[] {
+): ListPosition[] {
   const shape = Array.from({ length: 2 * count }, (_, i) => (i % 2 === 0 ? "integer" : "string"));
   const flat = decodeCursor(cursor, about(query, spread), shape);
   return Array.from({ length: count }, (_, i) => ({
@@ -40,7 +40,11 @@ export function spreadListPositions(
   }));
 }
 
-export function comparePositions(order: ListQuery["order"], a: Position, b: Position): number {
+export function comparePositions(
+  order: ListQuery["order"],
+  a: ListPosition,
+  b: ListPosition,
+): number {
   const later = a.at === b.at ? (a.iid === b.iid ? 0 : a.iid < b.iid ? -1 : 1) : a.at - b.at;
   return order === "oldest" ? later : -later;
 }

@@ -326,7 +326,7 @@ export type AttemptWrite = {
 };
 
 /** An event for another run, from inside a commit. It passes through the inbox: no second ticket is locked. */
-export type Delivery = {
+export type RunMessage = {
   readonly eventId: string;
   readonly iid: string;
   readonly runNumber: number;
@@ -364,7 +364,7 @@ export type Part = {
   readonly attempts: readonly AttemptWrite[];
   readonly consumed: readonly { readonly number: number; readonly ord: number }[];
   readonly spawns: readonly NewInstance[];
-  readonly deliveries: readonly Delivery[];
+  readonly deliveries: readonly RunMessage[];
   /** Set only by the commit that follows a takeover. */
   readonly takeovers?: number | undefined;
   readonly next: Next;
@@ -437,11 +437,11 @@ export type Page<T> = {
   readonly hasNextPage: boolean;
 };
 
-export type HistoryEntry =
+export type HistoryRow =
   | { readonly kind: "step"; readonly step: StepRecord; readonly attempts: AttemptRecord[] }
   | { readonly kind: "event"; readonly event: EventRecord };
 
-export type HistoryPage = Page<HistoryEntry> & {
+export type HistoryPage = Page<HistoryRow> & {
   readonly runNumber: number;
   /** Newest first, the latest 100. */
   readonly runs: RunRecord[];

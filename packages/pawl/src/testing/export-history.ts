@@ -33,7 +33,7 @@ export type ExportOptions = {
   readonly repeatedStepNames: RepeatedStepNames;
 };
 
-type Recorded<Tx> = Pick<InstancesContext<Tx>, "limits" | "entries"> & {
+type RecordedEntry<Tx> = Pick<InstancesContext<Tx>, "limits" | "entries"> & {
   readonly store: Pick<Store<Tx>, "get" | "history" | "now">;
 };
 
@@ -51,7 +51,7 @@ export function exportHistoryOf(
 }
 
 export async function exportHistory<Tx>(
-  context: Recorded<Tx>,
+  context: RecordedEntry<Tx>,
   target: Target,
   { runNumber: wanted, repeatedStepNames }: ExportOptions,
 ): Promise<ExportedHistory> {
@@ -90,7 +90,7 @@ export async function exportHistory<Tx>(
 }
 
 async function* pages<Tx>(
-  { store, limits }: Recorded<Tx>,
+  { store, limits }: RecordedEntry<Tx>,
   target: Target,
   runNumber: number,
 ): AsyncGenerator<HistoryPage> {

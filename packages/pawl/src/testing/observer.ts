@@ -8,7 +8,7 @@ import {
 } from "../instances/history.js";
 import { knownWorkflow } from "../instances/list.js";
 import type { InstancesContext } from "../instances/ports.js";
-import { statusOf } from "../instances/status.js";
+import { instanceStatusOf } from "../instances/status.js";
 import type { ErrorDescription } from "../model/error-codec.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
@@ -33,7 +33,7 @@ export class Observer<Tx> {
     knownWorkflow(this.#context, target.workflow);
     validInstanceId(target.id, limits);
     const record = await store.get(target);
-    return record === null ? null : statusOf(record, codec);
+    return record === null ? null : instanceStatusOf(record, codec);
   }
 
   async history({ workflow, id }: Target, options: HistoryOptions = {}): Promise<History> {

@@ -108,7 +108,7 @@ function entryOf(
   return entry as WorkflowEntry;
 }
 
-type Ending = { readonly returned: true } | { readonly threw: unknown };
+type ReplayEnding = { readonly returned: true } | { readonly threw: unknown };
 
 class Replay implements RunHost {
   readonly result: Promise<ReplayResult>;
@@ -122,7 +122,7 @@ class Replay implements RunHost {
   readonly #calledByKey = new Map<string, ReplayedStep>();
   readonly #counts = new Map<string, number>();
   readonly #run: Run;
-  #ending: Ending | null = null;
+  #ending: ReplayEnding | null = null;
   /** All that is recorded was delivered, and the code wants more. */
   #isThrough = false;
   #patience: Cancel | null = null;

@@ -12,7 +12,7 @@ import { createClient, type ClientFetch } from "pawl/client";
 import { describe, expect, test } from "vitest";
 import { inScope, type Scope } from "../support/scope.js";
 import { until } from "../support/until.js";
-import { awaitResult } from "../../src/client/result.js";
+import { awaitRemoteResult } from "../../src/client/result.js";
 import { Transport } from "../../src/client/transport.js";
 import { VirtualTime } from "../../src/testing/virtual-time.js";
 import { served } from "./server.js";
@@ -348,7 +348,7 @@ describe("result", () => {
       const transport = new Transport({ baseUrl: url, fetch: through }, time.runtime());
       const { id } = await pawl.workflows.WAIT.create();
       const target = { workflowName: "wait for it/now?", instanceId: id };
-      const result = awaitResult(transport, target, {});
+      const result = awaitRemoteResult(transport, target, {});
       await until(() => reads === 1, "the first read");
       for (let n = 0; n < 10; n++) {
         await pass(15_000);

@@ -1,9 +1,9 @@
 import { defineWorkflow } from "pawl";
 import { expect, onTestFinished, test } from "vitest";
-import type { Message } from "../../src/http/tracker.js";
+import type { StreamMessage } from "../../src/http/tracker.js";
 import { watchedStore } from "../../src/http/watched-store.js";
 import { Watchers, type Watch } from "../../src/http/watchers.js";
-import type { Ear } from "../../src/instances/ports.js";
+import type { EndListener } from "../../src/instances/ports.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
 import type { AttemptWrite, Next, StepWrite } from "../../src/store/store.js";
 import { instancesWorld } from "../support/instances.js";
@@ -19,7 +19,7 @@ async function watchedWorld() {
   const rests: number[] = [];
   let ears = 0;
   const earsAtReads: number[] = [];
-  const ear = (): Ear => {
+  const ear = (): EndListener => {
     ears += 1;
     return {
       heard: (ms: number, signal?: Signal): Promise<null> => {
@@ -93,7 +93,7 @@ function follow(watch: Watch): string[] {
   return seen;
 }
 
-function inShort({ event, data }: Message): string {
+function inShort({ event, data }: StreamMessage): string {
   return "ord" in data
     ? `${event} ${data.ord} ${data.status} ${data.attempt}`
     : `${event} ${data.status}`;

@@ -4,10 +4,10 @@ import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
 import { bindingsMaker, type AllBindings } from "../../src/instances/bindings.js";
-import { hostedStore } from "../../src/instances/hosted-store.js";
+import { localStore } from "../../src/instances/local-store.js";
 import { rounds } from "../../src/instances/rounds.js";
 import type {
-  Ear,
+  EndListener,
   InstancesContext,
   ParentRun,
   StartedInstance,
@@ -107,7 +107,7 @@ export class Hints {
     return this.end;
   }
 
-  ear(target: Target): Ear {
+  ear(target: Target): EndListener {
     this.ears += 1;
     return { heard: (ms) => this.left(target, ms), close: () => void (this.closed += 1) };
   }
@@ -131,7 +131,7 @@ export async function instancesWorld(
     error() {},
   });
   const context: InstancesContext<SqliteHandle> = {
-    store: hostedStore(store, hints, hooks),
+    store: localStore(store, hints, hooks),
     entries: entriesOf(registry, limits),
     codec: jsonPlusCodec,
     limits,

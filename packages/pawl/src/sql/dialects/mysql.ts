@@ -102,7 +102,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
 }
 
 /** The session's sql_mode is ours: a backslash escapes. The driver's own way escapes JSON's quotes too. */
-export function literal(value: Value): string {
+export function mysqlLiteral(value: Value): string {
   if (typeof value !== "string") return String(value);
   return `'${/['\\\0]/.test(value) ? value.replaceAll(/['\\\0]/g, escaped) : value}'`;
 }

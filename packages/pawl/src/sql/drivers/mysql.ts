@@ -1,8 +1,8 @@
 import { ValidationError, WorkflowError } from "../../model/errors.js";
-import { literal } from "../dialects/mysql.js";
+import { mysqlLiteral } from "../dialects/mysql.js";
 import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
-import { Lanes, type Connection } from "./lanes.js";
+import { EngineConnections, type Connection } from "./engine-connections.js";
 
 /** A `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
 export type MysqlPool = MysqlPromisePool | { promise(): MysqlPromisePool };
@@ -73,7 +73,9 @@ export function mysqlDriver(
 ): Driver<MysqlTransaction> {
   const promised = "promise" in pool ? pool.promise() : pool;
   checkRoom(promised, connections);
-  const lanes = new Lanes<MysqlConnection>(connections, () => connect(promised, timeout));
+  const lanes = new EngineConnections<MysqlConnection>(connections, () =>
+    connect(promised, timeout),
+  );
   return {
     run: (lane, transaction, script) =>
       lanes.use(lane, async (held) => {
@@ -193,7 +195,7 @@ function send(
 ): Promise<[unknown, ...unknown[]]> {
   if (list !== undefined) {
     // Not as `values`: a pool can have its own way to put them into a text.
-    const literals = [...values.map(literal), list];
+    const literals = [...values.map(mysqlLiteral), list];
     const sql = text.split("?").reduce((head, tail, n) => head + literals[n - 1] + tail);
     return connection.query({ ...wholeText, sql }).catch((error: unknown) => {
       // The driver puts the text into its errors, and errors into logs: not with users' data in it.

@@ -207,7 +207,7 @@ const channelOf = (teller: Teller): string => `pawl_0${teller}`;
 const MAX_NAME_LENGTH = 40;
 
 /** Hints of one process, as they travel. */
-type Message = { readonly from: Teller; readonly hints: readonly Hint[] };
+type HintMessage = { readonly from: Teller; readonly hints: readonly Hint[] };
 
 /** As few messages as there may be. */
 function payloads(from: Teller, hints: Iterable<string>): string[] {
@@ -230,7 +230,7 @@ function payloads(from: Teller, hints: Iterable<string>): string[] {
 }
 
 /** Without what another version, or another program, may have sent. */
-function messageFrom(payload: string | undefined): Message {
+function messageFrom(payload: string | undefined): HintMessage {
   try {
     const { from, hints } = JSON.parse(payload ?? "") as { from?: unknown; hints?: unknown };
     if (typeof from === "string" && from.length <= MAX_NAME_LENGTH && Array.isArray(hints)) {

@@ -4,7 +4,7 @@ import type { Dialect } from "../dialect.js";
 import type { Driver } from "../driver.js";
 import { tables } from "../schema.js";
 import type { Call, Row, Script } from "../statement.js";
-import { Lanes, type Connection } from "./lanes.js";
+import { EngineConnections, type Connection } from "./engine-connections.js";
 
 /** The members used of a `pg` Pool. */
 export interface PgPool {
@@ -103,7 +103,7 @@ export function postgresDriver(
 ): Driver<PgTransaction> {
   surviveIdleErrors(pool);
   const names = (Object.keys(tables) as (keyof typeof tables)[]).map((name) => dialect.table(name));
-  const lanes = new Lanes<PgConnection>(connections, () => connect(pool));
+  const lanes = new EngineConnections<PgConnection>(connections, () => connect(pool));
   return {
     run: (lane, transaction, script, rehearsal = []) =>
       lanes.use(lane, async (connection) => {

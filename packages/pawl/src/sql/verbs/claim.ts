@@ -20,7 +20,7 @@ export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 const STRAGGLER_MS = 500;
 
 /** What a claim sets. `seen_at` never goes back, whatever the clock does. */
-export const leased = (now: string): Record<string, string> => ({
+export const leasedColumns = (now: string): Record<string, string> => ({
   state: "'leased'",
   owner: ":runner",
   claim_no: "t.claim_no + 1",
@@ -58,7 +58,7 @@ function inOneStatement(sql: Sql): Claim {
   const ticket = sql.table("ticket");
   const lease = (where: string): string =>
     `UPDATE ${ticket} AS t SET ${assignments({
-      ...leased("clock.now"),
+      ...leasedColumns("clock.now"),
       takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
     })}
      FROM picked, clock WHERE ${where}
@@ -160,7 +160,7 @@ function inSteps(sql: Sql): Claim {
       on: "t.tid == p.tid",
       set: {
         takeovers: "t.takeovers + CASE WHEN t.owner IS NULL THEN 0 ELSE 1 END",
-        ...leased(":at"),
+        ...leasedColumns(":at"),
       },
     }),
   );

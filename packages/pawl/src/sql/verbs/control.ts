@@ -5,12 +5,12 @@ import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
-import { statusOf } from "./status.js";
+import { statusOfRow } from "./status.js";
 
-export type Command = Exclude<UserCommand, "sendEvent">;
+export type ControlCommand = Exclude<UserCommand, "sendEvent">;
 /** A terminate and a restart have an operation id; the others may be done again. */
 export type Control = Verb<
-  [command: Command, target: Target, operationId: string | null],
+  [command: ControlCommand, target: Target, operationId: string | null],
   ControlAnswer
 >;
 
@@ -105,7 +105,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
       if (row === undefined) return { kind: "notFound" };
       // A ticket that appeared after the look (a restart) must be locked before the instance: start over.
       if (ticket === undefined && textOrNull(row, "state") !== null) throw new Raced();
-      const status = statusOf(row);
+      const status = statusOfRow(row);
       if (status === "unknown") throw new Error(`instance ${iid} is live without a ticket`);
       const owner = textOrNull(row, "owner");
       if (int(row, "done") === 1) return { kind: "ok", status, owner };
@@ -119,14 +119,14 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
   };
 
   function* carryOut(
-    command: Command,
+    command: ControlCommand,
     row: Row,
     becomes: InstanceStatusName,
     operationId: string | null,
   ): Script<void> {
     const iid = text(row, "iid");
     const at = int(row, "now");
-    const status = statusOf(row);
+    const status = statusOfRow(row);
     if (command === "restart") {
       yield keepPastRun.with({ iid, at, operation_id: operationId });
       yield rememberClaim.with({ iid });
@@ -149,7 +149,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
 
   /** Only what was changed is told: a resume of a run that was not paused enqueues nothing. */
   function* tellHooks(
-    command: Command,
+    command: ControlCommand,
     target: Target,
     row: Row,
     becomes: InstanceStatusName,
@@ -166,7 +166,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
       const next = { ...told, runNumber: run + 1 };
       const id = postId.restart(iid, run + 1);
       yield post("onWorkflowEnqueued", [{ ...next, id, reason: "restart" }], at);
-    } else if (command === "resume" && becomes === "queued" && statusOf(row) === "paused") {
+    } else if (command === "resume" && becomes === "queued" && statusOfRow(row) === "paused") {
       const id = postId.once("resume", newId(), iid);
       yield post("onWorkflowEnqueued", [{ ...told, id, reason: "resume" }], at);
     }

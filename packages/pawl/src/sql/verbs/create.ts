@@ -34,10 +34,10 @@ export type Create = Verb<
  * `hasty` is for those who travel with the one who meets a lock: on PostgreSQL it waits longer than another process's
  * commit takes, as a rule. MySQL waits in whole seconds, so it looks first; what comes between, it waits for.
  */
-type Patience = "patient" | "hasty";
+type LockPatience = "patient" | "hasty";
 const HASTY_LOCK_WAIT = "50ms";
 
-export function createVerb(sql: Sql, patience: Patience = "patient"): Create {
+export function createVerb(sql: Sql, patience: LockPatience = "patient"): Create {
   return sql.dialect.name === "postgres" ? inOneStatement(sql, patience) : inSteps(sql, patience);
 }
 
@@ -121,7 +121,7 @@ export function aliveSql(sql: Sql): string {
   return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
 }
 
-function inOneStatement(sql: Sql, patience: Patience): Create {
+function inOneStatement(sql: Sql, patience: LockPatience): Create {
   const existing = existingItems(sql);
   // It lasts until the end of the transaction, so in a user's there is none.
   const lockWait = patience === "hasty" ? HASTY_LOCK_WAIT : null;
@@ -168,7 +168,7 @@ function inOneStatement(sql: Sql, patience: Patience): Create {
   };
 }
 
-function inSteps(sql: Sql, patience: Patience): Create {
+function inSteps(sql: Sql, patience: LockPatience): Create {
   const existing = existingItems(sql);
   const existingAtFirst = patience === "hasty" ? existingItemsOrFail(sql) : existing;
   const registered = hookedColumn(sql);

@@ -9,7 +9,7 @@ import type {
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
-import { assignments, leased, RESUMING, toClaimed } from "./claim.js";
+import { assignments, leasedColumns, RESUMING, toClaimed } from "./claim.js";
 import { aliveSql } from "./create.js";
 import {
   hookedColumn,
@@ -19,7 +19,7 @@ import {
   postId,
   postSelected,
 } from "./hooks/posting.js";
-import { statusOf } from "./status.js";
+import { statusOfRow } from "./status.js";
 
 export type SendEvent = Verb<
   [target: Target, event: NewEvent, lease: LeaseOnWake | null],
@@ -63,7 +63,9 @@ function refuser(sql: Sql): (found: Row | undefined, event: NewEvent) => Script<
       run_no: int(found, "run_no"),
       event_id: event.eventId,
     });
-    return sent.length > 0 ? { kind: "duplicate" } : { kind: "terminal", status: statusOf(found) };
+    return sent.length > 0
+      ? { kind: "duplicate" }
+      : { kind: "terminal", status: statusOfRow(found) };
   };
 }
 
@@ -82,7 +84,7 @@ function inOneStatement(sql: Sql): SendEvent {
       event_count: "timed.number",
       due_at: "CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END",
     };
-    const leases = isLeasing ? Object.entries(leased("timed.now")) : [];
+    const leases = isLeasing ? Object.entries(leasedColumns("timed.now")) : [];
     for (const [column, value] of leases) {
       const otherwise = column === "due_at" ? changes.due_at : `t.${column}`;
       Object.assign(changes, {
@@ -191,7 +193,7 @@ function inSteps(sql: Sql): SendEvent {
     "event.lease",
     `UPDATE ${sql.table("ticket")} AS t SET ${assignments({
       event_count: "t.event_count + 1",
-      ...leased(":at"),
+      ...leasedColumns(":at"),
     })} WHERE t.tid = :iid`,
   );
   const post = poster(sql, "event");

@@ -1,26 +1,26 @@
 import type { InstanceStatusName } from "../../model/status.js";
 import { decodeCursor, encodeCursor } from "../../store/cursor.js";
 import type { AttemptRecord, RunRecord, StepRecord, Target } from "../../store/records.js";
-import type { HistoryEntry, HistoryPage, HistoryQuery } from "../../store/store.js";
+import type { HistoryRow, HistoryPage, HistoryQuery } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 import { toEvent } from "./event-rows.js";
 import { stepFields, toStep } from "./load.js";
-import { statusOf } from "./status.js";
+import { statusOfRow } from "./status.js";
 
 const RUNS_LISTED = 100;
 const ATTEMPTS_LISTED = 100;
 
-export type History = Verb<[target: Target, query: HistoryQuery], HistoryPage | null>;
+export type HistoryVerb = Verb<[target: Target, query: HistoryQuery], HistoryPage | null>;
 type Order = HistoryQuery["order"];
 /** Where the page starts in each of the two sequences. */
-type Position = { readonly step: number; readonly event: number };
+type HistoryPosition = { readonly step: number; readonly event: number };
 
 /**
  * Steps come in call order and events in arrival order, each straight from its primary key; a page is a
  * merge of the two by time. The cursor holds a position in both.
  */
-export function historyVerb(sql: Sql): History {
+export function historyVerb(sql: Sql): HistoryVerb {
   const instance = sql.prepare(
     "history.instance",
     `SELECT i.iid, i.run_no, i.status, i.output, i.error, COALESCE(i.started_at, t.started_at) AS started_at,
@@ -69,7 +69,7 @@ export function historyVerb(sql: Sql): History {
       const iid = text(row, "iid");
       const past = yield pastRuns.with({ iid, limit: RUNS_LISTED - 1 });
       const runs = [
-        toRun(row, statusOf(row)),
+        toRun(row, statusOfRow(row)),
         ...past.map((run) => toRun(run, text(run, "status") as InstanceStatusName)),
       ];
       const runNumber = query.runNumber ?? int(row, "run_no");
@@ -85,7 +85,7 @@ export function historyVerb(sql: Sql): History {
 
       const called = page.filter(({ kind }) => kind === "step").map((entry) => toStep(entry.row));
       const log = yield* attemptsOf(iid, runNumber, called);
-      const items = page.map(({ kind, row: entry }): HistoryEntry => {
+      const items = page.map(({ kind, row: entry }): HistoryRow => {
         if (kind === "event") return { kind, event: toEvent(entry) };
         const step = toStep(entry);
         return { kind, step, attempts: log.get(step.ord) ?? [] };
@@ -128,7 +128,7 @@ export function historyVerb(sql: Sql): History {
 }
 
 /** Where the next page starts: after the last entry of each kind. */
-function endOf(page: readonly Entry[], from: Position): Position {
+function endOf(page: readonly Entry[], from: HistoryPosition): HistoryPosition {
   const lastStep = page.findLast(({ kind }) => kind === "step");
   const lastEvent = page.findLast(({ kind }) => kind === "event");
   return {
@@ -163,7 +163,7 @@ function stepFirst(step: Row, event: Row, order: Order): boolean {
   return order === "oldest" ? called <= came : called > came;
 }
 
-function startOf(query: HistoryQuery, about: string): Position {
+function startOf(query: HistoryQuery, about: string): HistoryPosition {
   if (query.cursor === undefined) {
     return query.order === "oldest"
       ? { step: -1, event: -1 }

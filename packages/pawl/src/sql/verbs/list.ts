@@ -3,13 +3,13 @@ import {
   comparePositions,
   listCursor,
   listPosition,
-  type Position,
+  type ListPosition,
 } from "../../store/list-cursor.js";
 import { targetKey, type InstanceRecord, type Target } from "../../store/records.js";
 import type { ListQuery, Page } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
-import { statusOf } from "./status.js";
+import { statusOfRow } from "./status.js";
 
 /** A filter on a live status walks the live instances; these bound one page's walk. */
 const WINDOW = 1_000;
@@ -125,7 +125,7 @@ export function listVerb(sql: Sql): List {
     },
   };
 
-  function* read(query: ListQuery, from: Position): Script<Found> {
+  function* read(query: ListQuery, from: ListPosition): Script<FoundPage> {
     const { workflow, status, pageSize } = query;
     const limit = pageSize + 1;
     const rows = yield status === undefined
@@ -135,10 +135,14 @@ export function listVerb(sql: Sql): List {
   }
 
   /** Pages may come short, never wrong: a walk that found too little ends at its last row and says there is more. */
-  function* walk(query: ListQuery, status: InstanceStatusName, start: Position): Script<Found> {
-    const matching: Position[] = [];
+  function* walk(
+    query: ListQuery,
+    status: InstanceStatusName,
+    start: ListPosition,
+  ): Script<FoundPage> {
+    const matching: ListPosition[] = [];
     let from = start;
-    let end: Position | null = null;
+    let end: ListPosition | null = null;
     for (let n = 0; n < MAX_WINDOWS && matching.length <= query.pageSize; n++) {
       const rows = yield live[query.order].with({
         workflow: query.workflow,
@@ -146,7 +150,7 @@ export function listVerb(sql: Sql): List {
         ...from,
       });
       const window = inOrder(rows, query.order);
-      matching.push(...window.filter((row) => statusOf(row) === status).map(toPosition));
+      matching.push(...window.filter((row) => statusOfRow(row) === status).map(toPosition));
       const last = window.at(-1);
       end = last === undefined || window.length < WINDOW ? null : toPosition(last);
       if (end === null) break;
@@ -161,7 +165,7 @@ export function listVerb(sql: Sql): List {
   }
 }
 
-function toPosition(row: Row): Position {
+function toPosition(row: Row): ListPosition {
   return { at: int(row, "created_at"), iid: text(row, "iid") };
 }
 
@@ -169,16 +173,16 @@ function inOrder(rows: readonly Row[], order: Order): Row[] {
   return rows.toSorted((a, b) => comparePositions(order, toPosition(a), toPosition(b)));
 }
 
-type Found = { readonly items: InstanceRecord[]; readonly end: Position | null };
+type FoundPage = { readonly items: InstanceRecord[]; readonly end: ListPosition | null };
 
-function cut(rows: readonly InstanceRecord[], pageSize: number): Found {
+function cut(rows: readonly InstanceRecord[], pageSize: number): FoundPage {
   const items = rows.slice(0, pageSize);
   const last = items.at(-1);
   const more = rows.length > pageSize && last !== undefined;
   return { items, end: more ? { at: last.createdAt, iid: last.iid } : null };
 }
 
-function startOf({ cursor, ...query }: ListQuery): Position {
+function startOf({ cursor, ...query }: ListQuery): ListPosition {
   if (cursor !== undefined) return listPosition(query, cursor);
   return query.order === "oldest" ? { at: -1, iid: "" } : { at: Number.MAX_SAFE_INTEGER, iid: "" };
 }
@@ -189,7 +193,7 @@ function toInstance(row: Row): InstanceRecord {
     workflow: text(row, "workflow"),
     id: text(row, "id"),
     runNumber: int(row, "run_no"),
-    status: statusOf(row),
+    status: statusOfRow(row),
     params: textOrNull(row, "params"),
     output: textOrNull(row, "output"),
     error: textOrNull(row, "error"),

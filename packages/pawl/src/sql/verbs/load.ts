@@ -77,7 +77,7 @@ export function loadVerb(sql: Sql): Load {
     transaction: false,
     empty: [everything.with({ runs: [] })],
     *script(requests): Script<LoadedRun[]> {
-      const found = new Map<string, Found>(
+      const found = new Map<string, FoundRows>(
         requests.map(({ iid }) => [iid, { params: null, steps: [], events: [] }]),
       );
       const sizes = yield* sizesOf(requests);
@@ -96,7 +96,7 @@ export function loadVerb(sql: Sql): Load {
         }
       }
       return requests.map(({ iid }) => {
-        const { params, steps: rows, events } = found.get(iid) as Found;
+        const { params, steps: rows, events } = found.get(iid) as FoundRows;
         rows.sort((a, b) => a.ord - b.ord);
         events.sort((a, b) => a.number - b.number);
         return { iid, params, steps: rows, events };
@@ -119,7 +119,11 @@ export function loadVerb(sql: Sql): Load {
     return sizes;
   }
 
-  function* loadInPages(request: LoadRequest, size: Size, found: Map<string, Found>): Script<void> {
+  function* loadInPages(
+    request: LoadRequest,
+    size: Size,
+    found: Map<string, FoundRows>,
+  ): Script<void> {
     const limit = Math.max(1, Math.floor((size.steps * PAGE_BYTES) / size.bytes));
     let after = 0;
     for (;;) {
@@ -156,7 +160,7 @@ function stepsAsJson(sql: Sql): (from: string) => string {
 }
 
 type Size = { readonly bytes: number; readonly steps: number };
-type Found = { params: string | null; steps: LoadedStep[]; events: EventRecord[] };
+type FoundRows = { params: string | null; steps: LoadedStep[]; events: EventRecord[] };
 
 function grouped(
   requests: readonly LoadRequest[],
@@ -182,7 +186,7 @@ function toRow(request: LoadRequest): { iid: string; run_no: number } {
   return { iid: request.iid, run_no: request.runNumber };
 }
 
-function sort(rows: readonly Row[], found: ReadonlyMap<string, Found>): void {
+function sort(rows: readonly Row[], found: ReadonlyMap<string, FoundRows>): void {
   for (const row of rows) {
     const run = found.get(text(row, "iid"));
     if (run === undefined) continue;

@@ -1,7 +1,7 @@
 import type { Claimed, ReopenRequest } from "../../store/store.js";
 import { int, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
-import { leased, RESUMING, toClaimed } from "./claim.js";
+import { leasedColumns, RESUMING, toClaimed } from "./claim.js";
 
 export type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
 
@@ -29,7 +29,7 @@ export function reopenVerb(sql: Sql): Reopen {
       alias: "t",
       rows: parked,
       on: "t.tid == p.tid",
-      set: leased(":at"),
+      set: leasedColumns(":at"),
     }),
   );
   const read = sql.prepare(

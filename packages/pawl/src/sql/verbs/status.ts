@@ -6,7 +6,7 @@ import type { Row } from "../statement.js";
  * The status of an instance joined with its ticket: what has ended is on the instance, what lives on the
  * ticket. Expects `status`, `state` and `pause_requested`.
  */
-export function statusOf(row: Row): InstanceStatusName {
+export function statusOfRow(row: Row): InstanceStatusName {
   const status = text(row, "status");
   if (status !== "live") return status as InstanceStatusName;
   const state = textOrNull(row, "state");

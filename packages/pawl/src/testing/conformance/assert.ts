@@ -18,7 +18,7 @@ export function ok(condition: boolean, what: string): asserts condition {
 /** Same structure and values. A key that is undefined counts as missing; the order of keys does not matter. */
 export function equal<T>(actual: T, expected: T, what: string): void {
   if (!same(actual, expected)) {
-    fail(`${what}\n  expected: ${show(expected)}\n  actual:   ${show(actual)}`);
+    fail(`${what}\n  expected: ${shown(expected)}\n  actual:   ${shown(actual)}`);
   }
 }
 
@@ -53,7 +53,7 @@ export function kindOf<A extends { readonly kind: string }, K extends A["kind"]>
   kind: K,
   what: string,
 ): Extract<A, { readonly kind: K }> {
-  if (answer?.kind !== kind) fail(`${what}: expected "${kind}", got ${show(answer)}`);
+  if (answer?.kind !== kind) fail(`${what}: expected "${kind}", got ${shown(answer)}`);
   return answer as Extract<A, { readonly kind: K }>;
 }
 
@@ -62,7 +62,7 @@ export async function rejection(promise: Promise<unknown>, what: string): Promis
     (value) => ({ value }),
     (error: unknown) => ({ error }),
   );
-  if ("value" in outcome) fail(`${what}: expected an error, got ${show(outcome.value)}`);
+  if ("value" in outcome) fail(`${what}: expected an error, got ${shown(outcome.value)}`);
   ok(outcome.error instanceof Error, `${what}: what is thrown must be an Error`);
   return outcome.error;
 }
@@ -93,7 +93,7 @@ function same(a: unknown, b: unknown): boolean {
 
 const shownMaxLength = 600;
 
-function show(value: unknown): string {
+function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > shownMaxLength
     ? `${text.slice(0, shownMaxLength)}… (${text.length} characters)`

@@ -10,14 +10,14 @@ import {
   commit,
   commitOk,
   complete,
-  entriesOf,
+  historyRows,
   type Leased,
-  leased,
+  leasedRun,
   loadOne,
   parkFor,
   release,
   someInstances,
-  stepsOf,
+  recordedSteps,
   targetOf,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -28,7 +28,7 @@ import { realTime, stillTime } from "./world.js";
 export const batchCases: readonly ConformanceCase[] = [
   stillTime("each part of a batch answers for itself, in order", async ({ store }) => {
     const runs: Leased[] = [];
-    for (let i = 0; i < 5; i++) runs.push(await leased(store));
+    for (let i = 0; i < 5; i++) runs.push(await leasedRun(store));
     await store.terminate(targetOf(runs[2]!), "terminate");
     const nexts = [
       { kind: "continue" } as const,
@@ -45,7 +45,9 @@ export const batchCases: readonly ConformanceCase[] = [
       ["leased", "parked", "lost", "finished", "parked"],
       "the answers",
     );
-    const steps = await Promise.all(runs.map(async (run) => (await stepsOf(store, run)).length));
+    const steps = await Promise.all(
+      runs.map(async (run) => (await recordedSteps(store, run)).length),
+    );
     equal(steps, [1, 1, 0, 1, 1], "steps of each run");
   }),
 
@@ -77,14 +79,14 @@ export const batchCases: readonly ConformanceCase[] = [
 
   stillTime("two parts of one run in a batch are a mistake that writes nothing", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const parts = [1, 2].map((n) => aPart(run, { partNumber: n, steps: [aStep(n)] }));
     await rejection(store.commit(parts), "commit");
-    equal(await stepsOf(store, run), [], "steps");
+    equal(await recordedSteps(store, run), [], "steps");
   }),
 
   stillTime("texts of a run come back exactly as they went in", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const steps = hostileTexts.map((text, i) =>
       aStep(i + 1, {
         name: `${i} ${text.trim()}`,
@@ -97,7 +99,7 @@ export const batchCases: readonly ConformanceCase[] = [
     const attempts = hostileTexts.map((error, i) => anAttempt(i + 1, 1, { error }));
     const part = aPart(run, { steps, attempts, next: complete(hostileTexts[1]) });
     await commitOk(store, part);
-    const entries = await entriesOf(store, run);
+    const entries = await historyRows(store, run);
     for (const [i, entry] of entries.entries()) {
       if (entry.kind !== "step") continue;
       const { name, result, error, waitKey } = steps[i]!;
@@ -110,7 +112,7 @@ export const batchCases: readonly ConformanceCase[] = [
 
   stillTime("a result and an output of 1 MiB come back exactly as they went in", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1, { result: mebibyteText })] }));
     const loaded = await loadOne(store, run);
     ok(loaded.steps[0]?.result === mebibyteText, "the result");
@@ -142,7 +144,7 @@ export const batchCases: readonly ConformanceCase[] = [
   ).map(([what, given]) =>
     realTime(`${what} harms at most its own part`, async ({ store }) => {
       const runs: Leased[] = [];
-      for (let i = 0; i < 5; i++) runs.push(await leased(store));
+      for (let i = 0; i < 5; i++) runs.push(await leasedRun(store));
       const answers = await store.commit(
         runs.map((run, i) => aPart(run, { steps: [aStep(1, i === 2 ? given : {})] })),
       );
@@ -152,7 +154,9 @@ export const batchCases: readonly ConformanceCase[] = [
         Array(4).fill("ok"),
         "the neighbours",
       );
-      const steps = await Promise.all(runs.map(async (run) => (await stepsOf(store, run)).length));
+      const steps = await Promise.all(
+        runs.map(async (run) => (await recordedSteps(store, run)).length),
+      );
       const kind = answers[2]?.kind;
       ok(kind === "bad" || kind === "ok", `the part is "bad" or "ok", not "${kind}"`);
       equal(steps, [1, 1, kind === "ok" ? 1 : 0, 1, 1], "steps of each run");
@@ -170,7 +174,7 @@ export const batchCases: readonly ConformanceCase[] = [
   ).map(([what, given]) =>
     realTime(`a spawn's ${what} of 3,000 characters is kept or refused, not cut`, async (world) => {
       const { store } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const child = anInstance({ workflow: "child", ...given });
       const answer = await commit(store, aPart(run, { spawns: [child] }));
       const stored = await store.get(targetOf(child));
@@ -190,9 +194,9 @@ export const batchCases: readonly ConformanceCase[] = [
   ).map(([what, given]) =>
     realTime(`a step's ${what} of 3,000 characters is kept or refused, not cut`, async (world) => {
       const { store } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const answer = await commit(store, aPart(run, { steps: [aStep(1, given)] }));
-      const steps = await stepsOf(store, run);
+      const steps = await recordedSteps(store, run);
       if (answer.kind === "bad") return equal(steps, [], "steps");
       equal(answer.kind, "ok", "the answer");
       matches(only(steps, "steps"), given, "the step");

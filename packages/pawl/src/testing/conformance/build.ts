@@ -4,8 +4,8 @@ import type {
   AttemptWrite,
   Claimed,
   ClaimRequest,
-  Delivery,
-  HistoryEntry,
+  RunMessage,
+  HistoryRow,
   HistoryQuery,
   Lane,
   LoadedRun,
@@ -94,7 +94,7 @@ export function anEvent(type = "paid", given: Partial<NewEvent> = {}): NewEvent 
   return { eventId: `event-${unique()}`, type, payload: '{"amount":1}', ...given };
 }
 
-export function aDelivery(iid: string, given: Partial<Delivery> = {}): Delivery {
+export function aDelivery(iid: string, given: Partial<RunMessage> = {}): RunMessage {
   return { ...anEvent("child"), kind: "child", iid, runNumber: 1, ...given };
 }
 
@@ -202,7 +202,7 @@ export async function pollOk(store: Store, run: Claimed, seenEvents = 0): Promis
   return kindOf(answer, "ok", "poll");
 }
 
-export async function send(
+export async function sendTo(
   store: Store,
   target: Target,
   event: NewEvent = anEvent(),
@@ -215,7 +215,7 @@ export function targetOf({ workflow, id }: Target): Target {
   return { workflow, id };
 }
 
-export async function statusOf(store: Store, target: Target): Promise<string> {
+export async function currentStatus(store: Store, target: Target): Promise<string> {
   return defined(await store.get(targetOf(target)), `instance ${target.id}`).status;
 }
 
@@ -224,11 +224,11 @@ export async function loadOne(store: Store, run: Claimed): Promise<LoadedRun> {
   return only(await store.load([{ iid, runNumber, historyBytes, takenOver }]), "load");
 }
 
-export async function entriesOf(
+export async function historyRows(
   store: Store,
   target: Target,
   query: Partial<HistoryQuery> = {},
-): Promise<HistoryEntry[]> {
+): Promise<HistoryRow[]> {
   const page = await store.history(targetOf(target), {
     order: "oldest",
     pageSize: 1_000,
@@ -237,21 +237,21 @@ export async function entriesOf(
   return defined(page, `history of ${target.id}`).items;
 }
 
-export async function stepsOf(
+export async function recordedSteps(
   store: Store,
   target: Target,
   runNumber?: number,
 ): Promise<StepRecord[]> {
-  const entries = await entriesOf(store, target, runNumber === undefined ? {} : { runNumber });
+  const entries = await historyRows(store, target, runNumber === undefined ? {} : { runNumber });
   return entries.flatMap((entry) => (entry.kind === "step" ? [entry.step] : []));
 }
 
-export async function eventsOf(
+export async function recordedEvents(
   store: Store,
   target: Target,
   runNumber?: number,
 ): Promise<EventRecord[]> {
-  const entries = await entriesOf(store, target, runNumber === undefined ? {} : { runNumber });
+  const entries = await historyRows(store, target, runNumber === undefined ? {} : { runNumber });
   return entries
     .flatMap((entry) => (entry.kind === "event" ? [entry.event] : []))
     .toSorted((a, b) => a.number - b.number);
@@ -274,7 +274,7 @@ export async function isDue(
 
 // Reaching a state ------------------------------------------------------------------------------------------------
 
-export async function leased(
+export async function leasedRun(
   store: Store,
   given: Partial<NewInstance> & { readonly runner?: string } = {},
 ): Promise<Leased> {
@@ -295,7 +295,7 @@ export async function waiting(
   } = {},
 ): Promise<Leased> {
   const { types = ["paid"], wake = null, ...rest } = given;
-  const run = await leased(store, rest);
+  const run = await leasedRun(store, rest);
   const answer = await commitOk(store, aPart(run, { next: parkFor(types, wake) }));
   equal(answer.state, "parked", "the state after a park");
   return run;
@@ -306,7 +306,7 @@ export async function finished(
   next: Next = complete(),
   given: Partial<NewInstance> = {},
 ): Promise<Leased> {
-  const run = await leased(store, given);
+  const run = await leasedRun(store, given);
   equal((await commitOk(store, aPart(run, { next }))).state, "finished", "the state after the end");
   return run;
 }
@@ -317,10 +317,10 @@ const reach: {
   readonly [S in InstanceState]: (store: Store, given: Partial<NewInstance>) => Promise<Reached>;
 } = {
   queued: create,
-  running: leased,
+  running: leasedRun,
   waiting,
   waitingForPause: async (store, given) => {
-    const run = await leased(store, given);
+    const run = await leasedRun(store, given);
     await store.pause(targetOf(run));
     return run;
   },

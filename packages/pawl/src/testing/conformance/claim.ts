@@ -13,16 +13,16 @@ import {
   finished,
   inState,
   laneOf,
-  leased,
+  leasedRun,
   leaseMs,
   letRunnersDie,
   loadOne,
   parkFor,
   parkUntil,
   release,
-  send,
+  sendTo,
   someInstances,
-  statusOf,
+  currentStatus,
   takeOver,
   targetOf,
   waiting,
@@ -131,7 +131,7 @@ export const claimCases: readonly ConformanceCase[] = [
       const runner = await aRunner(store);
       await store.create(someInstances(20));
       await claim(store, runner, { limit: 1 });
-      const late = await leased(store, { workflow: "late", runner });
+      const late = await leasedRun(store, { workflow: "late", runner });
       await commitOk(store, aPart(late, { next: parkUntil({ at: clock.now() - 60_000 }) }));
       const lanes = ["order", "late"].map((workflow) => laneOf({ workflow }));
       const claimed: string[] = [];
@@ -244,9 +244,9 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a resuming run comes with its counts", async ({ store, clock }) => {
-    const run = await leased(store);
-    await send(store, run, anEvent("one"));
-    await send(store, run, anEvent("two"));
+    const run = await leasedRun(store);
+    await sendTo(store, run, anEvent("one"));
+    await sendTo(store, run, anEvent("two"));
     const next = parkUntil({ inMs: 10 }, 12_345);
     await commitOk(store, aPart(run, { seenEvents: 2, next }));
     clock.advance(10);
@@ -259,12 +259,12 @@ export const claimCases: readonly ConformanceCase[] = [
 
   stillTime("a new run with events says so", async ({ store }) => {
     const run = await create(store);
-    await send(store, run);
+    await sendTo(store, run);
     matches(await claimOne(store), { resuming: false, eventCount: 1 }, "claimed");
   }),
 
   stillTime("every claim raises the claim number by one", async ({ store }) => {
-    let run = await leased(store);
+    let run = await leasedRun(store);
     for (let claims = 1; claims <= 5; claims++) {
       equal(run.claimNumber, claims, "the claim number");
       await commitOk(store, aPart(run, { next: release() }));
@@ -273,7 +273,7 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a released run resumes", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)], next: release() }));
     equal((await claimOne(store)).resuming, true, "resuming");
   }),
@@ -289,7 +289,7 @@ export const claimCases: readonly ConformanceCase[] = [
     "a lease that ran out is not taken before its owner is declared dead",
     async (world) => {
       const { store, clock } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       clock.advance(leaseMs * 10);
       const runner = await aRunner(store);
       equal(await claim(store, runner), [], "before");
@@ -299,14 +299,14 @@ export const claimCases: readonly ConformanceCase[] = [
   ),
 
   stillTime("a run taken from a dead runner is marked, and resumes", async (world) => {
-    const run = await leased(world.store);
+    const run = await leasedRun(world.store);
     await commitOk(world.store, aPart(run, { steps: [aStep(1)] }));
     const taken = await takeOver(world, run);
     matches(taken, { claimNumber: 2, takenOver: true, resuming: true, takeovers: 1 }, "claimed");
   }),
 
   stillTime("takeovers are counted until the run parks", async (world) => {
-    let run = await leased(world.store);
+    let run = await leasedRun(world.store);
     for (const takeovers of [1, 2, 3]) {
       run = await takeOver(world, run);
       equal(run.takeovers, takeovers, "takeovers in a row");
@@ -320,14 +320,14 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a takeover counts also if the new owner dies before it commits", async (world) => {
-    const first = await leased(world.store);
+    const first = await leasedRun(world.store);
     const second = await takeOver(world, first);
     equal((await takeOver(world, second)).takeovers, 2, "takeovers in a row");
   }),
 
   stillTime("runs of dead runners go before all others", async (world) => {
     const { store } = world;
-    const orphan = await leased(store);
+    const orphan = await leasedRun(store);
     await letRunnersDie(world);
     await waiting(store, { wake: { inMs: 0 }, workflow: "invoice" });
     await create(store);
@@ -337,7 +337,7 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("runs of dead runners are taken only from the lanes named", async (world) => {
-    await leased(world.store, { workflow: "invoice" });
+    await leasedRun(world.store, { workflow: "invoice" });
     await letRunnersDie(world);
     equal(await claim(world.store, await aRunner(world.store)), [], "claimed");
   }),
@@ -346,11 +346,11 @@ export const claimCases: readonly ConformanceCase[] = [
     "a dead runner's run that was asked to pause is paused without running",
     async (world) => {
       const { store } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await store.pause(targetOf(run));
       await letRunnersDie(world);
       equal(await claim(store, await aRunner(store)), [], "claimed");
-      equal(await statusOf(store, run), "paused", "the status");
+      equal(await currentStatus(store, run), "paused", "the status");
       equal(
         await commit(store, aPart(run, { steps: [aStep(1)] })),
         { kind: "lost" },
@@ -391,7 +391,7 @@ export const claimCases: readonly ConformanceCase[] = [
     "a takeover whose reply was lost is adopted as one, until it is charged",
     async (world) => {
       const { store } = world;
-      const run = await takeOver(world, await leased(store));
+      const run = await takeOver(world, await leasedRun(store));
       const adopted = only(await store.adopt(run.runner, [run.iid]), "adopted");
       matches(
         adopted,
@@ -405,7 +405,7 @@ export const claimCases: readonly ConformanceCase[] = [
   ),
 
   stillTime("a runner adopts only what it owns", async ({ store, clock }) => {
-    const [mine, theirs] = [await leased(store), await leased(store)];
+    const [mine, theirs] = [await leasedRun(store), await leasedRun(store)];
     const parked = await waiting(store, { runner: mine.runner, wake: { inMs: 1_000 } });
     const iids = [mine.iid, theirs.iid, parked.iid];
     equal(iidsOf(await store.adopt(mine.runner, iids)), [mine.iid], "adopted");
@@ -449,7 +449,7 @@ export const claimCases: readonly ConformanceCase[] = [
       const claiming = { isOver: false };
       const sending = senders.map(async (sender) => {
         // To the last ones that it takes: they are locked last.
-        for (let n = 0; !claiming.isOver; n = (n + 1) % 20) await send(sender, created[99 - n]!);
+        for (let n = 0; !claiming.isOver; n = (n + 1) % 20) await sendTo(sender, created[99 - n]!);
       });
       const lanes = [laneOf({ workflow })];
       const claimed = await claim(store, runner, { lanes, limit: 100, reservedForNew: 100 });
@@ -488,7 +488,7 @@ export const claimCases: readonly ConformanceCase[] = [
     const [first, second] = [await aRunner(one), await aRunner(two!)];
     for (let round = 0; round < 30; round++) {
       const workflow = `handover-${round}`;
-      const run = await leased(one, { workflow, runner: first });
+      const run = await leasedRun(one, { workflow, runner: first });
       const steps = [aStep(1), aStep(2)];
       const give = commitOk(one, aPart(run, { steps, next: parkFor([], { inMs: 0 }) }));
       const take = async () => {

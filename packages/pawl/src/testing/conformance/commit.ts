@@ -9,16 +9,16 @@ import {
   anAttempt,
   anEvent,
   commitOk,
-  entriesOf,
-  eventsOf,
-  leased,
+  historyRows,
+  recordedEvents,
+  leasedRun,
   type Leased,
   loadOne,
   parkFor,
-  send,
+  sendTo,
   someInstances,
-  statusOf,
-  stepsOf,
+  currentStatus,
+  recordedSteps,
   takeOver,
   targetOf,
   unique,
@@ -30,18 +30,18 @@ import { realTime, stillTime } from "./world.js";
 /** What a part writes into its own run. */
 export const commitCases: readonly ConformanceCase[] = [
   stillTime("a commit answers with the time and the lease kept", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(123);
     equal(
       await store.commit([aPart(run, { steps: [aStep(1)] })]),
       [{ kind: "ok", now: clock.now(), state: "leased", pauseRequested: false, events: [] }],
       "the answer",
     );
-    equal(await statusOf(store, run), "running", "the status");
+    equal(await currentStatus(store, run), "running", "the status");
   }),
 
   stillTime("a commit writes steps as they are", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(5_000);
     const now = clock.now();
     await commitOk(
@@ -83,7 +83,7 @@ export const commitCases: readonly ConformanceCase[] = [
     });
     const ended = { startedAt: now - 40, endedAt: now };
     equal(
-      (await stepsOf(store, run)).toSorted((a, b) => a.ord - b.ord),
+      (await recordedSteps(store, run)).toSorted((a, b) => a.ord - b.ord),
       [
         recorded(1, { status: "completed", seq: 1, attempts: 1, result: '{"a":1}', ...ended }),
         recorded(2, { status: "errored", seq: 2, attempts: 3, error: '{"message":"e"}', ...ended }),
@@ -97,26 +97,26 @@ export const commitCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a step keeps its start from its first write", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const startedAt = clock.now();
     await commitOk(store, aPart(run, { steps: [aRunningStep(1)] }));
     clock.advance(4_000);
     await commitOk(store, aPart(run, { partNumber: 2, steps: [aStep(1, { tookMs: 10 })] }));
     matches(
-      only(await stepsOf(store, run), "steps"),
+      only(await recordedSteps(store, run), "steps"),
       { status: "completed", startedAt, endedAt: clock.now() },
       "the step",
     );
   }),
 
   stillTime("a newer part overwrites a step and an older one never does", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const older = aPart(run, { steps: [aRunningStep(1)] });
     await commitOk(store, older);
     await commitOk(store, aPart(run, { partNumber: 2, steps: [aStep(1, { result: '"new"' })] }));
     await commitOk(store, older);
     matches(
-      only(await stepsOf(store, run), "steps"),
+      only(await recordedSteps(store, run), "steps"),
       { status: "completed", result: '"new"' },
       "the step",
     );
@@ -124,19 +124,19 @@ export const commitCases: readonly ConformanceCase[] = [
 
   stillTime("a newer claim overwrites steps whatever the part number", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { partNumber: 9, steps: [aRunningStep(1)] }));
     const taken = await takeOver(world, run);
     await commitOk(store, aPart(taken, { steps: [aRunningStep(1, { attempts: 2 })] }));
     matches(
-      only(await stepsOf(store, run), "steps"),
+      only(await recordedSteps(store, run), "steps"),
       { attempts: 2, claimNumber: 2, startedAt: run.now },
       "the step",
     );
   }),
 
   stillTime("a commit writes attempts beside their step", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(10_000);
     const first = { ord: 1, n: 1, startedAt: clock.now() - 700, endedAt: clock.now() };
     const attempts = [anAttempt(1, 1, { tookMs: 700, error: '{"message":"first"}' })];
@@ -151,7 +151,7 @@ export const commitCases: readonly ConformanceCase[] = [
       }),
     );
     const second = { ord: 1, n: 2, startedAt: clock.now() - 300, endedAt: clock.now() };
-    const entries = await entriesOf(store, run);
+    const entries = await historyRows(store, run);
     equal(
       entries.map((entry) => (entry.kind === "step" ? entry.attempts : [])),
       [
@@ -166,8 +166,8 @@ export const commitCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a commit marks the events that it consumes", async ({ store, clock }) => {
-    const run = await leased(store);
-    for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
+    const run = await leasedRun(store);
+    for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));
     clock.advance(1_000);
     const consumed = [
       { number: 1, ord: 4 },
@@ -175,7 +175,7 @@ export const commitCases: readonly ConformanceCase[] = [
     ];
     await commitOk(store, aPart(run, { seenEvents: 3, consumed }));
     equal(
-      (await eventsOf(store, run)).map((event) => [event.consumedBy, event.deliveredAt]),
+      (await recordedEvents(store, run)).map((event) => [event.consumedBy, event.deliveredAt]),
       [
         [4, clock.now()],
         [null, null],
@@ -195,12 +195,12 @@ export const commitCases: readonly ConformanceCase[] = [
     async ({ store }) => {
       const runs: Leased[] = [];
       for (let n = 0; n < 5; n++) {
-        const run = await leased(store);
-        await send(store, run);
+        const run = await leasedRun(store);
+        await sendTo(store, run);
         runs.push(run);
       }
       const [plain, told, parked, gone, paused] = runs as [Leased, Leased, Leased, Leased, Leased];
-      await send(store, told, anEvent("later"));
+      await sendTo(store, told, anEvent("later"));
       await commitOk(store, aPart(parked, { seenEvents: 1, next: parkFor(["other"]) }));
       await store.terminate(targetOf(gone), "terminate");
       await store.pause(targetOf(paused));
@@ -228,8 +228,8 @@ export const commitCases: readonly ConformanceCase[] = [
         );
       }
       const written = async (run: Leased): Promise<unknown> => [
-        (await stepsOf(store, run)).length,
-        (await eventsOf(store, run)).map(({ consumedBy }) => consumedBy),
+        (await recordedSteps(store, run)).length,
+        (await recordedEvents(store, run)).map(({ consumedBy }) => consumedBy),
       ];
       equal(await written(plain), [1, [null]], "of results");
       equal(await written(told), [1, [1, null]], "of results and an event");
@@ -240,7 +240,7 @@ export const commitCases: readonly ConformanceCase[] = [
   ),
 
   stillTime("a part can have a thousand steps", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const steps = Array.from({ length: 1_000 }, (_, i) => aStep(i + 1));
     await commitOk(store, aPart(run, { steps }));
     const loaded = await loadOne(store, run);

@@ -21,22 +21,22 @@ import {
   complete,
   create,
   dueIn,
-  entriesOf,
-  eventsOf,
+  historyRows,
+  recordedEvents,
   failWith,
   finished,
   inState,
   type Leased,
-  leased,
+  leasedRun,
   leaseMs,
   letRunnersDie,
   loadOne,
   parkFor,
   parkUntil,
   release,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   targetOf,
   unique,
   waiting,
@@ -82,7 +82,7 @@ const tableOfCommands = states.flatMap((state) =>
           { status: expected.after },
           "the answer",
         );
-      equal(await statusOf(store, run), expected.after, "the status");
+      equal(await currentStatus(store, run), expected.after, "the status");
     });
   }),
 );
@@ -99,10 +99,10 @@ const tableOfTurns = (["running", "waitingForPause"] as const).flatMap((state) =
   (["park", "release", "complete", "fail"] as const).map((command) => {
     const { after } = outcomeOf(state, command);
     return stillTime(`${command} of a ${state} instance leads to ${after}`, async ({ store }) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       if (state === "waitingForPause") await store.pause(targetOf(run));
       await commitOk(store, aPart(run, { next: ends[command] }));
-      equal(await statusOf(store, run), after, "the status");
+      equal(await currentStatus(store, run), after, "the status");
     });
   }),
 );
@@ -114,11 +114,11 @@ const tableOfClaims = (["queued", "running", "waiting", "waitingForPause"] as co
     return stillTime(`claim of a ${state} instance leads to ${after}`, async (world) => {
       const { store } = world;
       const run = await inState(store, state);
-      if (state === "waiting") await send(store, run, anEvent("paid"));
+      if (state === "waiting") await sendTo(store, run, anEvent("paid"));
       await letRunnersDie(world);
       const claimed = await claim(store, await aRunner(store));
       equal(claimed.length, after === "running" ? 1 : 0, "claimed");
-      equal(await statusOf(store, run), after, "the status");
+      equal(await currentStatus(store, run), after, "the status");
     });
   },
 );
@@ -136,7 +136,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("pause and resume name the runner that has the run", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     equal(
       await store.pause(targetOf(run)),
       { kind: "ok", status: "waitingForPause", owner: run.runner },
@@ -173,7 +173,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a resume that cancels a pause lets the turn park", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     await store.resume(targetOf(run));
     const answer = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
@@ -181,7 +181,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a pause is not remembered after the run went on", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     await commitOk(store, aPart(run, { next: parkUntil({ inMs: 0 }) }));
     await store.resume(targetOf(run));
@@ -191,7 +191,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a pause of a leased run shows in its owner's heartbeat", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const requested = async () => {
       const answer = kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
       return only(answer.owned, "owned").pauseRequested;
@@ -225,7 +225,7 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("a terminate sent again succeeds, and another one is refused", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const finishedAt = clock.now();
     const first = await store.terminate(targetOf(run), "operation-1");
     clock.advance(1_000);
@@ -258,7 +258,7 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("neither applies again when it is sent after newer operations", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const done: (readonly ["terminate" | "restart", string])[] = [];
     const operations = [
       ["restart", "operation-1"],
@@ -295,9 +295,9 @@ export const controlCases: readonly ConformanceCase[] = [
     "a restarted run is new: due now, with its params and without a past",
     async (world) => {
       const { store, clock } = world;
-      const run = await leased(store, { params: '{"p":1}' });
+      const run = await leasedRun(store, { params: '{"p":1}' });
       const createdAt = clock.now();
-      await send(store, run);
+      await sendTo(store, run);
       await commitOk(store, aPart(run, { seenEvents: 1, steps: [aStep(1)], next: failWith() }));
       clock.advance(1_000);
       equal(
@@ -344,8 +344,8 @@ export const controlCases: readonly ConformanceCase[] = [
   ),
 
   stillTime("a restart forgets events and a pause", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run);
+    const run = await leasedRun(store);
+    await sendTo(store, run);
     await store.pause(targetOf(run));
     await store.restart(targetOf(run), "restart");
     const claimed = await claimOne(store);
@@ -354,7 +354,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("the claim number goes on growing after a restart", async ({ store }) => {
-    for (const run of [await leased(store), await finished(store)]) {
+    for (const run of [await leasedRun(store), await finished(store)]) {
       await store.restart(targetOf(run), "restart");
       const claimed = await claimOne(store);
       equal(claimed.claimNumber > run.claimNumber, true, "greater than before");
@@ -363,7 +363,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("earlier runs stay readable with their outcome", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const times: number[] = [clock.now()];
     const finish = async (claimed: Leased, next: Next, result: string) => {
       clock.advance(10);
@@ -411,13 +411,13 @@ export const controlCases: readonly ConformanceCase[] = [
       "the runs",
     );
     const results = async (runNumber: number) =>
-      (await stepsOf(store, run, runNumber)).map(({ result }) => result);
+      (await recordedSteps(store, run, runNumber)).map(({ result }) => result);
     equal(await results(1), ['"step of the first"'], "steps of the first");
     equal(await results(2), ['"step of the second"'], "steps of the second");
   }),
 
   stillTime("a live run that a restart replaced counts as terminated", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(500);
     await store.restart(targetOf(run), "restart");
     const history = await store.history(targetOf(run), { order: "oldest", pageSize: 1 });
@@ -437,13 +437,17 @@ export const controlCases: readonly ConformanceCase[] = [
       Array.from({ length: 100 }, (_, i) => 105 - i),
       "run numbers",
     );
-    equal((await entriesOf(store, run, { runNumber: 1 })).length, 0, "the first is still readable");
+    equal(
+      (await historyRows(store, run, { runNumber: 1 })).length,
+      0,
+      "the first is still readable",
+    );
   }),
 
   stillTime(
     "a terminated run can be restarted and its old turn stays fenced",
     async ({ store }) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await store.terminate(targetOf(run), "terminate");
       await store.restart(targetOf(run), "restart");
       const claimed = await claimOne(store);
@@ -458,7 +462,7 @@ export const controlCases: readonly ConformanceCase[] = [
         "the old turn's claim on the new run",
       );
       await commitOk(store, aPart(claimed, { steps: [aStep(1)] }));
-      equal(await stepsOf(store, run, 1), [], "steps of the old run");
+      equal(await recordedSteps(store, run, 1), [], "steps of the old run");
     },
   ),
 
@@ -478,18 +482,18 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("events keep their run after a restart", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run, anEvent("one"));
+    const run = await leasedRun(store);
+    await sendTo(store, run, anEvent("one"));
     await commitOk(store, aPart(run, { seenEvents: 1, consumed: [{ number: 1, ord: 3 }] }));
     await store.restart(targetOf(run), "restart");
-    await send(store, run, anEvent("two"));
+    await sendTo(store, run, anEvent("two"));
     matches(
-      only(await eventsOf(store, run, 1), "events of the first run"),
+      only(await recordedEvents(store, run, 1), "events of the first run"),
       { type: "one", consumedBy: 3 },
       "the event",
     );
     equal(
-      (await eventsOf(store, run, 2)).map(({ type }) => type),
+      (await recordedEvents(store, run, 2)).map(({ type }) => type),
       ["two"],
       "of the second run",
     );

@@ -15,7 +15,7 @@ import {
   letRunnersDie,
   parkFor,
   someInstances,
-  statusOf,
+  currentStatus,
   targetOf,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
@@ -98,7 +98,7 @@ export const createCases: readonly ConformanceCase[] = [
     const run = await claimOne(store);
     await commitOk(store, aPart(run, { next: complete('"out"') }));
     equal(await store.create([instance]), first, "the answer");
-    equal(await statusOf(store, instance), "complete", "the status");
+    equal(await currentStatus(store, instance), "complete", "the status");
     equal(await tickets(store), 0, "tickets");
   }),
 
@@ -137,8 +137,8 @@ export const createCases: readonly ConformanceCase[] = [
     const [before, after] = [anInstance(), anInstance()];
     const answers = await store.create([before, anInstance({ id: taken.id }), after]);
     equal(kinds(answers), ["created", "duplicate", "created"], "the answers");
-    equal(await statusOf(store, before), "queued", "the item before");
-    equal(await statusOf(store, after), "queued", "the item after");
+    equal(await currentStatus(store, before), "queued", "the item before");
+    equal(await currentStatus(store, after), "queued", "the item after");
   }),
 
   stillTime("an empty batch creates nothing", async ({ store }) => {
@@ -309,7 +309,7 @@ export const createCases: readonly ConformanceCase[] = [
       [{ kind: "created", iid: instance.iid, createdAt: clock.now(), leased: true }],
       "the answer",
     );
-    equal(await statusOf(store, instance), "running", "the status");
+    equal(await currentStatus(store, instance), "running", "the status");
     equal((await store.get(targetOf(instance)))?.startedAt, clock.now(), "startedAt");
     equal(await tickets(store), 0, "tickets that others can claim");
     const heartbeat = kindOf(await store.heartbeat(runner, 1_000), "ok", "heartbeat");
@@ -344,7 +344,7 @@ export const createCases: readonly ConformanceCase[] = [
     const instance = anInstance();
     const [answer] = await store.create([instance], { lease: { runner } });
     equal(kindOf(answer, "created", "create").leased, false, "leased");
-    equal(await statusOf(store, instance), "queued", "the status");
+    equal(await currentStatus(store, instance), "queued", "the status");
     matches(await claimOne(store), { iid: instance.iid, takenOver: false }, "claimed");
   }),
 
@@ -353,7 +353,7 @@ export const createCases: readonly ConformanceCase[] = [
     const taken = await create(store);
     const answers = await store.create([anInstance({ id: taken.id })], { lease: { runner } });
     equal(kinds(answers), ["duplicate"], "the answer");
-    equal(await statusOf(store, taken), "queued", "the instance that has the id");
+    equal(await currentStatus(store, taken), "queued", "the instance that has the id");
     equal(kindOf(await store.heartbeat(runner, 1_000), "ok", "heartbeat").owned, [], "owned");
   }),
 
@@ -364,7 +364,7 @@ export const createCases: readonly ConformanceCase[] = [
     const [run] = await store.adopt(runner, [instance.iid]);
     await commitOk(store, aPart(run!, { next: parkFor(["paid"]) }));
     equal(kinds(await store.create([instance], { lease: { runner } })), ["created"], "the answer");
-    equal(await statusOf(store, instance), "waiting", "the status");
+    equal(await currentStatus(store, instance), "waiting", "the status");
   }),
 
   stillTime("create refuses a tx that is no transaction", async ({ store }) => {

@@ -7,7 +7,7 @@ import {
   dueIn,
   finished,
   laneOf,
-  leased,
+  leasedRun,
   letRunnersDie,
   targetOf,
   waiting,
@@ -54,7 +54,7 @@ export const dueCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("leased, paused and ended runs are never due", async ({ store, clock }) => {
-    await leased(store);
+    await leasedRun(store);
     await finished(store);
     const paused = await waiting(store, { wake: { inMs: 100 } });
     await store.pause(targetOf(paused));
@@ -65,7 +65,7 @@ export const dueCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a dead runner's runs are due at once in their own lanes only", async (world) => {
-    const run = await leased(world.store);
+    const run = await leasedRun(world.store);
     await letRunnersDie(world);
     equal(await dueIn(world.store, run), 0, "in its lane");
     equal(await dueIn(world.store, { workflow: "other" }), null, "in another lane");
@@ -117,7 +117,7 @@ export const dueCases: readonly ConformanceCase[] = [
 
   stillTime("runs that nobody could claim make no unknown lane", async (world) => {
     const { store, clock } = world;
-    await leased(store, { workflow: "leased" });
+    await leasedRun(store, { workflow: "leased" });
     await finished(store, complete(), { workflow: "finished" });
     await waiting(store, { workflow: "waiting" });
     const paused = await create(store, { workflow: "paused" });

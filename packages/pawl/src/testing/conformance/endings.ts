@@ -8,13 +8,13 @@ import {
   complete,
   dueIn,
   failWith,
-  leased,
+  leasedRun,
   parkFor,
   parkUntil,
   release,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   targetOf,
   waiting,
 } from "./build.js";
@@ -24,7 +24,7 @@ import { stillTime } from "./world.js";
 /** What becomes of the ticket: parked, released, paused, finished, or kept. */
 export const endingCases: readonly ConformanceCase[] = [
   stillTime("a complete run has its output and its time", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(2_500);
     const answer = await commitOk(store, aPart(run, { next: complete('{"out":1}') }));
     equal(answer.state, "finished", "the state");
@@ -36,7 +36,7 @@ export const endingCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a failed run has its error and its time", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(2_500);
     const answer = await commitOk(store, aPart(run, { next: failWith('{"message":"x"}') }));
     equal(answer.state, "finished", "the state");
@@ -52,10 +52,10 @@ export const endingCases: readonly ConformanceCase[] = [
       ["by-offset", { inMs: 1_234 }],
       ["by-time", { at: clock.now() + 1_234 }],
     ] as const) {
-      const run = await leased(store, { workflow });
+      const run = await leasedRun(store, { workflow });
       const answer = await commitOk(store, aPart(run, { next: parkUntil(wake) }));
       equal(answer.state, "parked", "the state");
-      equal(await statusOf(store, run), "waiting", "the status");
+      equal(await currentStatus(store, run), "waiting", "the status");
       equal(await dueIn(store, run), 1_234, "due");
     }
   }),
@@ -63,23 +63,23 @@ export const endingCases: readonly ConformanceCase[] = [
   stillTime("a park without a time waits for events alone", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"] });
     equal(await dueIn(store, run), null, "due");
-    await send(store, run, anEvent("paid"));
+    await sendTo(store, run, anEvent("paid"));
     equal(await dueIn(store, run), 0, "due after the event");
   }),
 
   stillTime("a release gives the ticket back to the queue", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const answer = await commitOk(store, aPart(run, { next: release(800) }));
     equal(answer.state, "parked", "the state");
-    equal(await statusOf(store, run), "queued", "the status");
+    equal(await currentStatus(store, run), "queued", "the status");
     equal(await dueIn(store, run), 800, "due");
     clock.advance(800);
     equal((await claimOne(store)).iid, run.iid, "claimed");
   }),
 
   stillTime("a commit hands over the events that the run has not seen", async ({ store }) => {
-    const run = await leased(store);
-    for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
+    const run = await leasedRun(store);
+    for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));
     const seen = async (seenEvents: number, partNumber: number) => {
       const answer = await commitOk(store, aPart(run, { seenEvents, partNumber }));
       return answer.events.map(({ number, type }) => `${number} ${type}`);
@@ -91,8 +91,8 @@ export const endingCases: readonly ConformanceCase[] = [
 
   stillTime("a park is refused if an event came first, and its steps are kept", async (world) => {
     const { store } = world;
-    const run = await leased(store);
-    await send(store, run, anEvent("paid", { payload: '"p"' }));
+    const run = await leasedRun(store);
+    await sendTo(store, run, anEvent("paid", { payload: '"p"' }));
     const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 500 }) });
     const answer = await commitOk(store, part);
     equal(answer.state, "leased", "the state");
@@ -101,50 +101,50 @@ export const endingCases: readonly ConformanceCase[] = [
       { number: 1, type: "paid", payload: '"p"', kind: "event" },
       "the event",
     );
-    equal(await statusOf(store, run), "running", "the status");
-    equal((await stepsOf(store, run)).length, 1, "steps");
+    equal(await currentStatus(store, run), "running", "the status");
+    equal((await recordedSteps(store, run)).length, 1, "steps");
     const again = aPart(run, { ...part, partNumber: 2, seenEvents: 1 });
     equal((await commitOk(store, again)).state, "parked", "the state once it was seen");
   }),
 
   stillTime("a park is refused for an event of any type", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run, anEvent("something else"));
+    const run = await leasedRun(store);
+    await sendTo(store, run, anEvent("something else"));
     const answer = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
     equal([answer.state, answer.events.length], ["leased", 1], "the answer");
   }),
 
   stillTime("a commit tells that a pause was asked for", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     const answer = await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     matches(answer, { state: "leased", pauseRequested: true }, "the answer");
-    equal(await statusOf(store, run), "waitingForPause", "the status");
+    equal(await currentStatus(store, run), "waitingForPause", "the status");
   }),
 
   stillTime("a park pauses instead if that was asked for", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     const next = parkUntil({ inMs: 10 });
     equal((await commitOk(store, aPart(run, { next }))).state, "paused", "the state");
-    equal(await statusOf(store, run), "paused", "the status");
+    equal(await currentStatus(store, run), "paused", "the status");
     clock.advance(1_000);
     equal(await dueIn(store, run), null, "due while paused");
   }),
 
   stillTime("a park with an event and a pause before it does not wait", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run);
+    const run = await leasedRun(store);
+    await sendTo(store, run);
     await store.pause(targetOf(run));
     const { state } = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
     ok(state === "paused" || state === "leased", `paused, or going on with the event: ${state}`);
   }),
 
   stillTime("a release pauses instead if that was asked for", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     equal((await commitOk(store, aPart(run, { next: release() }))).state, "paused", "the state");
-    equal(await statusOf(store, run), "paused", "the status");
+    equal(await currentStatus(store, run), "paused", "the status");
   }),
 
   stillTime("a finish beats a pause", async ({ store }) => {
@@ -152,17 +152,17 @@ export const endingCases: readonly ConformanceCase[] = [
       [complete(), "complete"],
       [failWith(), "errored"],
     ] as const) {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await store.pause(targetOf(run));
       equal((await commitOk(store, aPart(run, { next }))).state, "finished", "the state");
-      equal(await statusOf(store, run), status, "the status");
+      equal(await currentStatus(store, run), status, "the status");
     }
   }),
 
   stillTime("a finish is not held up by events", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run);
+    const run = await leasedRun(store);
+    await sendTo(store, run);
     equal((await commitOk(store, aPart(run, { next: complete() }))).state, "finished", "the state");
-    equal(await statusOf(store, run), "complete", "the status");
+    equal(await currentStatus(store, run), "complete", "the status");
   }),
 ];

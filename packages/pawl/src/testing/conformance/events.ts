@@ -13,16 +13,16 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
+  recordedEvents,
   inState,
   isDue,
-  leased,
+  leasedRun,
   leaseMs,
   loadOne,
   parkFor,
   pollOk,
-  send,
-  statusOf,
+  sendTo,
+  currentStatus,
   targetOf,
   waiting,
 } from "./build.js";
@@ -59,7 +59,7 @@ export const eventCases: readonly ConformanceCase[] = [
       "the answer",
     );
     equal(
-      await eventsOf(store, run),
+      await recordedEvents(store, run),
       [
         {
           number: 1,
@@ -79,9 +79,9 @@ export const eventCases: readonly ConformanceCase[] = [
     const run = await create(store);
     const types = Array.from({ length: 12 }, (_, i) => `type-${i % 3}`);
     for (const [i, type] of types.entries()) {
-      await send(store, run, anEvent(type, { payload: `${i}` }));
+      await sendTo(store, run, anEvent(type, { payload: `${i}` }));
     }
-    const events = await eventsOf(store, run);
+    const events = await recordedEvents(store, run);
     equal(
       events.map(({ number, type, payload }) => [number, type, payload]),
       types.map((type, i) => [i + 1, type, `${i}`]),
@@ -93,14 +93,14 @@ export const eventCases: readonly ConformanceCase[] = [
 
   stillTime("runs number their events on their own", async ({ store }) => {
     const [one, two] = [await create(store), await create(store)];
-    for (const run of [one, two, one]) await send(store, run);
+    for (const run of [one, two, one]) await sendTo(store, run);
     equal(
-      (await eventsOf(store, one)).map(({ number }) => number),
+      (await recordedEvents(store, one)).map(({ number }) => number),
       [1, 2],
       "of the one",
     );
     equal(
-      (await eventsOf(store, two)).map(({ number }) => number),
+      (await recordedEvents(store, two)).map(({ number }) => number),
       [1],
       "of the other",
     );
@@ -109,8 +109,8 @@ export const eventCases: readonly ConformanceCase[] = [
   stillTime("the same event sent again changes nothing", async ({ store, clock }) => {
     const run = await waiting(store, { types: ["paid"] });
     const event = anEvent(unawaited);
-    await send(store, run, event);
-    const before = await eventsOf(store, run);
+    await sendTo(store, run, event);
+    const before = await recordedEvents(store, run);
     clock.advance(1_000);
     equal(await store.sendEvent(targetOf(run), event), { kind: "duplicate" }, "the answer");
     equal(
@@ -118,22 +118,22 @@ export const eventCases: readonly ConformanceCase[] = [
       { kind: "duplicate" },
       "the answer to another event of the same id",
     );
-    equal(await eventsOf(store, run), before, "the events");
+    equal(await recordedEvents(store, run), before, "the events");
     equal(await dueIn(store, run), null, "due");
   }),
 
   stillTime("one event id may be used for many runs", async ({ store }) => {
     const event = anEvent();
     for (const run of [await create(store), await create(store)]) {
-      await send(store, run, event);
-      equal((await eventsOf(store, run)).length, 1, "events");
+      await sendTo(store, run, event);
+      equal((await recordedEvents(store, run)).length, 1, "events");
     }
   }),
 
   stillTime("event ids that look alike are different events", async ({ store }) => {
     const run = await create(store);
-    for (const eventId of lookalikes) await send(store, run, anEvent("paid", { eventId }));
-    equal((await eventsOf(store, run)).length, lookalikes.length, "events");
+    for (const eventId of lookalikes) await sendTo(store, run, anEvent("paid", { eventId }));
+    equal((await recordedEvents(store, run)).length, lookalikes.length, "events");
   }),
 
   stillTime(
@@ -141,8 +141,8 @@ export const eventCases: readonly ConformanceCase[] = [
     async ({ store }) => {
       const run = await create(store);
       const ids = ["a", "b", "é", "😀"].map((end) => `${"😀".repeat(99)}${end}`);
-      for (const eventId of ids) await send(store, run, anEvent("t".repeat(100), { eventId }));
-      equal((await eventsOf(store, run)).length, 4, "events");
+      for (const eventId of ids) await sendTo(store, run, anEvent("t".repeat(100), { eventId }));
+      equal((await recordedEvents(store, run)).length, 4, "events");
       const again = anEvent("t", { eventId: ids[3]! });
       equal(await store.sendEvent(targetOf(run), again), { kind: "duplicate" }, "sent again");
     },
@@ -150,22 +150,22 @@ export const eventCases: readonly ConformanceCase[] = [
 
   stillTime("event types come back exactly as they went in", async ({ store }) => {
     const run = await create(store);
-    for (const type of lookalikes) await send(store, run, anEvent(type));
+    for (const type of lookalikes) await sendTo(store, run, anEvent(type));
     equal(
-      (await eventsOf(store, run)).map(({ type }) => type),
+      (await recordedEvents(store, run)).map(({ type }) => type),
       [...lookalikes],
       "types",
     );
   }),
 
   stillTime("event payloads come back exactly as they went in", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const payloads = [...hostileTexts, mebibyteText, null];
-    for (const payload of payloads) await send(store, run, anEvent("paid", { payload }));
+    for (const payload of payloads) await sendTo(store, run, anEvent("paid", { payload }));
     const same = (events: readonly { readonly payload: string | null }[]) =>
       events.map(({ payload }, i) => payload === payloads[i]);
     const expected = payloads.map(() => true);
-    equal(same(await eventsOf(store, run)), expected, "read");
+    equal(same(await recordedEvents(store, run)), expected, "read");
     equal(same((await loadOne(store, run)).events), expected, "loaded");
     equal(same((await pollOk(store, run)).events), expected, "polled");
     equal(same((await commitOk(store, aPart(run))).events), expected, "from a commit");
@@ -174,10 +174,10 @@ export const eventCases: readonly ConformanceCase[] = [
   ...(["queued", "running", "waiting", "waitingForPause", "paused"] as const).map((state) =>
     stillTime(`an event for a ${state} run is kept for it`, async ({ store }) => {
       const run = await inState(store, state);
-      const { owner } = await send(store, run, anEvent(unawaited));
+      const { owner } = await sendTo(store, run, anEvent(unawaited));
       equal(owner, run.owner, "the owner in the answer");
-      equal(only(await eventsOf(store, run), "events").type, unawaited, "the event");
-      equal(await statusOf(store, run), state, "the status");
+      equal(only(await recordedEvents(store, run), "events").type, unawaited, "the event");
+      equal(await currentStatus(store, run), state, "the status");
     }),
   ),
 
@@ -189,7 +189,7 @@ export const eventCases: readonly ConformanceCase[] = [
         { kind: "terminal", status: state },
         "the answer",
       );
-      equal(await eventsOf(store, run), [], "events");
+      equal(await recordedEvents(store, run), [], "events");
     }),
   ),
 
@@ -206,9 +206,9 @@ export const eventCases: readonly ConformanceCase[] = [
   stillTime("an awaited event makes a parked run due at once", async ({ store, clock }) => {
     const run = await waiting(store, { types: [unawaited, "paid"], wake: { inMs: 60_000 } });
     clock.advance(10);
-    matches(await send(store, run, anEvent("paid")), { woken: true, owner: null }, "the answer");
+    matches(await sendTo(store, run, anEvent("paid")), { woken: true, owner: null }, "the answer");
     equal(await dueIn(store, run), 0, "due");
-    equal(await statusOf(store, run), "waiting", "the status");
+    equal(await currentStatus(store, run), "waiting", "the status");
     matches(await claimOne(store), { iid: run.iid, eventCount: 1 }, "claimed");
   }),
 
@@ -242,7 +242,7 @@ export const eventCases: readonly ConformanceCase[] = [
         },
         "the claim",
       );
-      equal(await statusOf(store, run), "running", "the status");
+      equal(await currentStatus(store, run), "running", "the status");
       const heartbeat = kindOf(await store.heartbeat(runner, leaseMs), "ok", "heartbeat");
       matches(
         only(heartbeat.owned, "owned"),
@@ -261,7 +261,7 @@ export const eventCases: readonly ConformanceCase[] = [
         "the next event",
       );
       await commitOk(store, aPart({ ...run, claimNumber: claimNumber + 1 }, { next: complete() }));
-      equal(await statusOf(store, run), "complete", "in the end");
+      equal(await currentStatus(store, run), "complete", "in the end");
     },
   ),
 
@@ -298,13 +298,13 @@ export const eventCases: readonly ConformanceCase[] = [
 
   stillTime("an event that nobody awaits does not wake a run", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
-    equal((await send(store, run, anEvent(unawaited))).woken, false, "woken");
+    equal((await sendTo(store, run, anEvent(unawaited))).woken, false, "woken");
     equal(await dueIn(store, run), 60_000, "due");
   }),
 
   stillTime("a run that only sleeps is not woken by events", async ({ store }) => {
     const run = await waiting(store, { types: [], wake: { inMs: 60_000 } });
-    equal((await send(store, run, anEvent("paid"))).woken, false, "woken");
+    equal((await sendTo(store, run, anEvent("paid"))).woken, false, "woken");
     equal(await dueIn(store, run), 60_000, "due");
   }),
 
@@ -312,19 +312,19 @@ export const eventCases: readonly ConformanceCase[] = [
     const all = Array.from({ length: 300 }, (_, i) => `type-${i}`);
     for (const types of [[highType], [highType, "paid"], all]) {
       const run = await waiting(store, { workflow: `mask-${types.length}`, types });
-      equal((await send(store, run, anEvent(highType))).woken, true, "woken");
+      equal((await sendTo(store, run, anEvent(highType))).woken, true, "woken");
     }
     const run = await waiting(store, { workflow: "without", types: ["paid"] });
-    const { woken } = await send(store, run, anEvent(highType));
+    const { woken } = await sendTo(store, run, anEvent(highType));
     equal(woken, waitMaskOf(["paid"]) === waitMaskOf([highType]), "woken without its bit");
   }),
 
   stillTime("an event for a running turn names the runner that has it", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const steps = [aWait(1, { inMs: 60_000 }, { type: "waitForEvent", waitKey: "paid" })];
     await commitOk(store, aPart(run, { steps }));
     matches(
-      await send(store, run, anEvent("paid")),
+      await sendTo(store, run, anEvent("paid")),
       { woken: false, owner: run.runner },
       "the answer",
     );
@@ -335,7 +335,7 @@ export const eventCases: readonly ConformanceCase[] = [
   stillTime("an event sent while paused is there after resume", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"] });
     await store.pause(targetOf(run));
-    await send(store, run, anEvent("paid"));
+    await sendTo(store, run, anEvent("paid"));
     equal(await isDue(store, run), false, "due while paused");
     await store.resume(targetOf(run));
     const claimed = await claimOne(store);
@@ -347,7 +347,7 @@ export const eventCases: readonly ConformanceCase[] = [
     const run = await waiting(store, { types: ["paid"], wake: { inMs: 1_000 } });
     clock.advance(1_000);
     const sentAt = clock.now();
-    await send(store, run, anEvent("paid"));
+    await sendTo(store, run, anEvent("paid"));
     clock.advance(60_000);
     const claimed = await claimOne(store);
     const event = only((await loadOne(store, claimed)).events, "events");
@@ -358,10 +358,10 @@ export const eventCases: readonly ConformanceCase[] = [
     "an event after a claim is later than it, though the clock stands still",
     async (world) => {
       const { store } = world;
-      const run = await leased(store);
-      await send(store, run);
-      await send(store, run);
-      for (const { createdAt } of await eventsOf(store, run)) {
+      const run = await leasedRun(store);
+      await sendTo(store, run);
+      await sendTo(store, run);
+      for (const { createdAt } of await recordedEvents(store, run)) {
         ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
       }
     },
@@ -371,10 +371,10 @@ export const eventCases: readonly ConformanceCase[] = [
     "an event after a claim is later than it, though the clock steps back",
     async (world) => {
       const { store, clock } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       clock.advance(-3_600_000);
-      await send(store, run);
-      const { createdAt } = only(await eventsOf(store, run), "events");
+      await sendTo(store, run);
+      const { createdAt } = only(await recordedEvents(store, run), "events");
       ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
     },
   ),
@@ -382,8 +382,8 @@ export const eventCases: readonly ConformanceCase[] = [
   stillTime("an event after a park is later than the claim before it", async ({ store, clock }) => {
     const run = await waiting(store, { types: ["paid"] });
     clock.advance(-1_000);
-    await send(store, run, anEvent("paid"));
-    const { createdAt } = only(await eventsOf(store, run), "events");
+    await sendTo(store, run, anEvent("paid"));
+    const { createdAt } = only(await recordedEvents(store, run), "events");
     ok(createdAt > run.now, `${createdAt} is after the claim at ${run.now}`);
     equal(await isDue(store, run), true, "due, whatever its time");
   }),
@@ -393,8 +393,8 @@ export const eventCases: readonly ConformanceCase[] = [
     const first = await waiting(store, { wake: { at: 0 } });
     clock.advance(-1_000);
     const second = await claimOne(store);
-    await send(store, second);
-    const { createdAt } = only(await eventsOf(store, second), "events");
+    await sendTo(store, second);
+    const { createdAt } = only(await recordedEvents(store, second), "events");
     ok(createdAt > first.now, `${createdAt} is after the first claim at ${first.now}`);
   }),
 
@@ -402,17 +402,17 @@ export const eventCases: readonly ConformanceCase[] = [
     const runner = await aRunner(store);
     const run = anInstance();
     await store.create([run], { lease: { runner } });
-    await send(store, run);
-    const { createdAt } = only(await eventsOf(store, run), "events");
+    await sendTo(store, run);
+    const { createdAt } = only(await recordedEvents(store, run), "events");
     ok(createdAt > clock.now(), `${createdAt} is after the start at ${clock.now()}`);
   }),
 
   stillTime("events of an earlier run are not seen by the next", async ({ store }) => {
     const run = await create(store);
-    await send(store, run, anEvent("old"));
+    await sendTo(store, run, anEvent("old"));
     await store.restart(targetOf(run), "restart");
-    equal(await eventsOf(store, run), [], "events of the new run");
-    await send(store, run, anEvent("new"));
+    equal(await recordedEvents(store, run), [], "events of the new run");
+    await sendTo(store, run, anEvent("new"));
     const claimed = await claimOne(store);
     equal(claimed.eventCount, 1, "events of the claim");
     equal(
@@ -421,7 +421,7 @@ export const eventCases: readonly ConformanceCase[] = [
       "loaded events",
     );
     equal(
-      (await eventsOf(store, run, 1)).map(({ type }) => type),
+      (await recordedEvents(store, run, 1)).map(({ type }) => type),
       ["old"],
       "events of the old run",
     );
@@ -430,10 +430,10 @@ export const eventCases: readonly ConformanceCase[] = [
   realTime("concurrent senders get one number each", async ({ db, store }) => {
     const stores = await storesOn(db, 4);
     const run = await create(store);
-    const jobs = Array.from({ length: 60 }, (_, i) => () => send(stores[i % 4]!, run));
+    const jobs = Array.from({ length: 60 }, (_, i) => () => sendTo(stores[i % 4]!, run));
     await atOnce(jobs, "60 events");
     equal(
-      (await eventsOf(store, run)).map(({ number }) => number),
+      (await recordedEvents(store, run)).map(({ number }) => number),
       Array.from({ length: 60 }, (_, i) => i + 1),
       "numbers",
     );
@@ -451,26 +451,26 @@ export const eventCases: readonly ConformanceCase[] = [
       );
       equal(answers.filter(({ kind }) => kind === "accepted").length, 1, "accepted");
       equal(answers.filter(({ kind }) => kind === "duplicate").length, 3, "duplicates");
-      equal((await eventsOf(store, run)).length, 1, "events");
+      equal((await recordedEvents(store, run)).length, 1, "events");
     }
   }),
 
   realTime("no wake-up is lost between a park and an event", async ({ db }) => {
     const [one, two] = await storesOn(db, 2);
-    const runner = (await leased(one, { workflow: "warm-up" })).runner;
+    const runner = (await leasedRun(one, { workflow: "warm-up" })).runner;
     const seen = { parkedFirst: 0, eventFirst: 0 };
     for (let round = 0; round < 120; round++) {
       const workflow = `race-${round}`;
-      const run = await leased(one, { workflow, runner });
+      const run = await leasedRun(one, { workflow, runner });
       const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 600_000 }) });
       const [park, sent] = await atOnce<unknown>(
         round % 2 === 0
-          ? [() => commitOk(one, part), () => send(two!, run, anEvent("paid"))]
-          : [() => send(two!, run, anEvent("paid")), () => commitOk(one, part)],
+          ? [() => commitOk(one, part), () => sendTo(two!, run, anEvent("paid"))]
+          : [() => sendTo(two!, run, anEvent("paid")), () => commitOk(one, part)],
         "park and event",
       ).then((answers) => (round % 2 === 0 ? answers : answers.toReversed()));
       const { state, events } = park as Awaited<ReturnType<typeof commitOk>>;
-      const { woken } = sent as Awaited<ReturnType<typeof send>>;
+      const { woken } = sent as Awaited<ReturnType<typeof sendTo>>;
       if (state === "leased") {
         equal([woken, events.length], [false, 1], "the event was given to the run");
         seen.eventFirst += 1;

@@ -12,16 +12,16 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
+  recordedEvents,
   failWith,
   type Leased,
-  leased,
+  leasedRun,
   leaseMs,
   parkFor,
   release,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   takeOver,
   targetOf,
 } from "./build.js";
@@ -51,20 +51,20 @@ const fences: Readonly<Record<string, (world: StillWorld, run: Leased) => Promis
 
 export const fenceCases: readonly ConformanceCase[] = [
   stillTime("a lease that ran out but was not taken may still commit", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(leaseMs * 100);
     await commitOk(store, aPart(run, { steps: [aStep(1)] }));
-    equal((await stepsOf(store, run)).length, 1, "steps");
+    equal((await recordedSteps(store, run)).length, 1, "steps");
   }),
 
   ...Object.entries(fences).map(([what, fence]) =>
     stillTime(`${what} fences the old turn off, and it writes nothing`, async (world) => {
       const { store } = world;
       const other = await create(store, { workflow: "other" });
-      const run = await leased(store);
-      await send(store, run);
+      const run = await leasedRun(store);
+      await sendTo(store, run);
       await fence(world, run);
-      const status = await statusOf(store, run);
+      const status = await currentStatus(store, run);
       const child = anInstance({ workflow: "child" });
       for (const next of [
         { kind: "continue" } as const,
@@ -93,28 +93,28 @@ export const fenceCases: readonly ConformanceCase[] = [
           `the answer to more and ${next.kind}`,
         );
       }
-      equal(await statusOf(store, run), status, "the status");
-      equal(await stepsOf(store, run, 1), [], "steps");
-      equal((await eventsOf(store, run, 1))[0]?.consumedBy, null, "consumed by");
+      equal(await currentStatus(store, run), status, "the status");
+      equal(await recordedSteps(store, run, 1), [], "steps");
+      equal((await recordedEvents(store, run, 1))[0]?.consumedBy, null, "consumed by");
       equal(await store.get(targetOf(child)), null, "the child");
       equal(await store.moveInbox(10), 0, "delivered");
     }),
   ),
 
   stillTime("a part after the end writes nothing", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { next: complete('"out"') }));
     const before = await store.get(targetOf(run));
     for (const next of [{ kind: "continue" } as const, parkFor(["x"]), failWith()]) {
       await commit(store, aPart(run, { partNumber: 2, steps: [aStep(1)], next }));
     }
     equal(await store.get(targetOf(run)), before, "the instance");
-    equal(await stepsOf(store, run), [], "steps");
+    equal(await recordedSteps(store, run), [], "steps");
     equal(await dueIn(store, run), null, "due");
   }),
 
   stillTime("a part for a run that does not exist is lost", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const nowhere = aPart({ ...run, iid: anInstance().iid });
     equal(await commit(store, nowhere), lost, "an unknown iid");
     equal(await commit(store, aPart({ ...run, claimNumber: 2 })), lost, "a claim of the future");

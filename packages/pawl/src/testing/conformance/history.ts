@@ -1,4 +1,4 @@
-import type { HistoryEntry, HistoryQuery, Store } from "../../store/store.js";
+import type { HistoryRow, HistoryQuery, Store } from "../../store/store.js";
 import { defined, equal, refused } from "./assert.js";
 import {
   aPart,
@@ -10,17 +10,17 @@ import {
   anEvent,
   commitOk,
   create,
-  entriesOf,
+  historyRows,
   type Leased,
-  leased,
-  send,
+  leasedRun,
+  sendTo,
   targetOf,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { damagedCursors, garbageCursors } from "./list.js";
 import { stillTime, type StillWorld } from "./world.js";
 
-const label = (entry: HistoryEntry) =>
+const label = (entry: HistoryRow) =>
   entry.kind === "step" ? `step ${entry.step.ord}` : `event ${entry.event.number}`;
 
 async function pagesOf(
@@ -40,12 +40,12 @@ async function pagesOf(
 
 /** A run with `count` steps and as many events, one after the other, each at its own time. */
 async function aLongRun({ store, clock }: StillWorld, count: number): Promise<Leased> {
-  const run = await leased(store);
+  const run = await leasedRun(store);
   for (let n = 1; n <= count; n++) {
     clock.advance(10);
     await commitOk(store, aPart(run, { partNumber: n, seenEvents: n, steps: [aStep(n)] }));
     clock.advance(10);
-    await send(store, run);
+    await sendTo(store, run);
   }
   return run;
 }
@@ -89,7 +89,7 @@ export const historyCases: readonly ConformanceCase[] = [
   stillTime("history has steps and events in the order in which they happened", async (world) => {
     const run = await aLongRun(world, 5);
     const labels = async (order: HistoryQuery["order"]) =>
-      (await entriesOf(world.store, run, { order })).map(label);
+      (await historyRows(world.store, run, { order })).map(label);
     equal(await labels("oldest"), inOrder(5), "oldest first");
     equal(await labels("newest"), inOrder(5).toReversed(), "newest first");
   }),
@@ -108,14 +108,14 @@ export const historyCases: readonly ConformanceCase[] = [
 
   stillTime("history pages show entries of one millisecond once each", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     for (let n = 1; n <= 6; n++) {
       const steps = [aStep(2 * n - 1), aStep(2 * n)];
       await commitOk(store, aPart(run, { partNumber: n, seenEvents: n, steps }));
-      await send(store, run);
+      await sendTo(store, run);
     }
     for (const order of ["oldest", "newest"] as const) {
-      const whole = (await entriesOf(store, run, { order })).map(label);
+      const whole = (await historyRows(store, run, { order })).map(label);
       equal(new Set(whole).size, 18, "entries");
       for (const pageSize of [1, 4, 7]) {
         equal((await pagesOf(store, run, { order, pageSize })).flat(), whole, `by ${pageSize}`);
@@ -146,7 +146,7 @@ export const historyCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("history shows each step with its attempts on every page", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     for (let n = 1; n <= 4; n++) {
       clock.advance(10);
       const attempts = [anAttempt(n, 2), anAttempt(n, 1)];
@@ -167,11 +167,11 @@ export const historyCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a step that waits for its first retry shows why", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const steps = [aWait(1, { inMs: 1_000 }, { type: "do", attempts: 1 })];
     const attempts = [anAttempt(1, 1, { error: '"why"' })];
     await commitOk(store, aPart(run, { steps, attempts }));
-    const [entry] = await entriesOf(store, run);
+    const [entry] = await historyRows(store, run);
     equal(
       entry?.kind === "step" ? entry.attempts.map(({ n, error }) => [n, error]) : [],
       [[1, '"why"']],
@@ -180,8 +180,8 @@ export const historyCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a cursor goes on also for the longest names", async ({ store }) => {
-    const run = await leased(store, { workflow: "😀".repeat(64), id: "i".repeat(100) });
-    for (let i = 0; i < 3; i++) await send(store, run);
+    const run = await leasedRun(store, { workflow: "😀".repeat(64), id: "i".repeat(100) });
+    for (let i = 0; i < 3; i++) await sendTo(store, run);
     equal((await pagesOf(store, run, { pageSize: 1 })).length, 3, "pages");
   }),
 
@@ -189,7 +189,7 @@ export const historyCases: readonly ConformanceCase[] = [
     const { store } = world;
     const run = await aLongRun(world, 4);
     await store.restart(targetOf(run), "restart");
-    await send(store, run, anEvent());
+    await sendTo(store, run, anEvent());
     const first = await pagesOf(store, run, { runNumber: 1, pageSize: 3 });
     equal(first.flat(), inOrder(4), "the first run");
     equal(first.length, 3, "pages");
@@ -198,13 +198,13 @@ export const historyCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a step that is overwritten stays one entry", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aRunningStep(1)] }));
     clock.advance(10);
-    await send(store, run);
+    await sendTo(store, run);
     clock.advance(10);
     await commitOk(store, aPart(run, { partNumber: 2, seenEvents: 1, steps: [aStep(1)] }));
-    const labels = (await entriesOf(store, run)).map(label);
+    const labels = (await historyRows(store, run)).map(label);
     equal(labels.toSorted(), ["event 1", "step 1"], "the entries");
   }),
 

@@ -12,10 +12,10 @@ import {
   create,
   failWith,
   finished,
-  leased,
+  leasedRun,
   letRunnersDie,
   parkFor,
-  send,
+  sendTo,
   someInstances,
   targetOf,
   unique,
@@ -40,7 +40,7 @@ const causes: readonly {
     hook: "onWorkflowEnqueued",
     reason: "create",
     cause: async (store) => {
-      const run = await leased(store, { workflow: "parent" });
+      const run = await leasedRun(store, { workflow: "parent" });
       const child = anInstance({ workflow: "child" });
       await told(store);
       await commitOk(store, aPart(run, { steps: [aStep(1)], spawns: [child] }));
@@ -78,7 +78,7 @@ const causes: readonly {
     cause: async (store) => {
       const run = await waiting(store);
       await told(store);
-      await send(store, run);
+      await sendTo(store, run);
       return run;
     },
   },
@@ -92,7 +92,7 @@ const causes: readonly {
     hook: "onInstanceFinished" as const,
     reason,
     cause: async (store: Store) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await told(store);
       await commitOk(store, aPart(run, { steps: [aStep(1)], next }));
       return run;
@@ -103,7 +103,7 @@ const causes: readonly {
     hook: "onInstanceFinished",
     reason: "terminated",
     cause: async (store) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await told(store);
       await store.terminate(targetOf(run), `terminate-${unique()}`);
       return run;
@@ -118,7 +118,7 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
     await store.create([anInstance(targetOf(taken))]);
   },
   "a resume of what is not paused": async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     await told(store);
     await store.resume(targetOf(run));
@@ -137,21 +137,21 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
   "an event that nobody waits for, or came before": async ({ store }) => {
     const run = await waiting(store);
     const event = anEvent("paid");
-    await send(store, run, event);
+    await sendTo(store, run, event);
     await told(store);
     await store.sendEvent(targetOf(run), event);
-    await send(store, run, anEvent("shipped"));
-    await send(store, await leased(store, { workflow: "busy" }));
+    await sendTo(store, run, anEvent("shipped"));
+    await sendTo(store, await leasedRun(store, { workflow: "busy" }));
     await told(store);
   },
   "progress, a park and a release": async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await told(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     await commitOk(store, aPart(run, { partNumber: 2, next: parkFor(["paid"]) }));
   },
   "a part of a claim that was lost": async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.restart(targetOf(run), "restart");
     await told(store);
     const spawns = [anInstance({ workflow: "child" })];
@@ -159,7 +159,7 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
   },
   "a spawn of a taken id": async ({ store }) => {
     const taken = await create(store, { workflow: "child" });
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await told(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)], spawns: [anInstance(targetOf(taken))] }));
   },
@@ -231,7 +231,7 @@ export const hookCases: readonly ConformanceCase[] = [
 
   stillTime("hooks: what is born leased leaves a row too", async ({ store }) => {
     await store.registerHooks(hookNames);
-    const { runner } = await leased(store);
+    const { runner } = await leasedRun(store);
     await told(store);
     const eager = anInstance();
     await store.create([eager], { lease: { runner } });
@@ -240,7 +240,7 @@ export const hookCases: readonly ConformanceCase[] = [
 
   stillTime("hooks: what is sent again leaves one row, delivered or not", async ({ store }) => {
     await store.registerHooks(hookNames);
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const child = anInstance({ workflow: "child" });
     const part = aPart(run, { spawns: [child], next: complete() });
     await told(store);
@@ -323,10 +323,10 @@ export const hookCases: readonly ConformanceCase[] = [
   stillTime("hooks: a run whose owner died ends once", async (world) => {
     const { store } = world;
     await store.registerHooks(["onInstanceFinished"]);
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await letRunnersDie(world);
     const taken = await store.claim({
-      runner: (await leased(store, { workflow: "other" })).runner,
+      runner: (await leasedRun(store, { workflow: "other" })).runner,
       lanes: [{ queue: "default", handler: run.workflow }],
       limit: 1,
       reservedForNew: 0,

@@ -13,12 +13,12 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
+  recordedEvents,
   finished,
-  leased,
+  leasedRun,
   pollOk,
-  send,
-  statusOf,
+  sendTo,
+  currentStatus,
   targetOf,
   waiting,
 } from "./build.js";
@@ -42,7 +42,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     const run = await create(store);
     await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }), "rollback");
     equal(await moveAll(store), 0, "moved");
-    equal(await eventsOf(store, run), [], "events");
+    equal(await recordedEvents(store, run), [], "events");
   }),
 
   stillTime("an event in a transaction arrives when the inbox is moved", async (world) => {
@@ -51,11 +51,11 @@ export const inboxCases: readonly ConformanceCase[] = [
     const event = anEvent("paid", { payload: hostileTexts[0]! });
     const answer = await inTransaction(db, (tx) => store.sendEvent(targetOf(run), event, { tx }));
     equal(answer.kind, "accepted", "the answer");
-    equal(await eventsOf(store, run), [], "before");
+    equal(await recordedEvents(store, run), [], "before");
     clock.advance(700);
     equal(await store.moveInbox(10), 1, "moved");
     equal(
-      await eventsOf(store, run),
+      await recordedEvents(store, run),
       [
         {
           number: 1,
@@ -80,12 +80,12 @@ export const inboxCases: readonly ConformanceCase[] = [
       equal(answer.kind, "accepted", "the event");
     });
     await moveAll(store);
-    equal((await eventsOf(store, instance)).length, 1, "events");
+    equal((await recordedEvents(store, instance)).length, 1, "events");
   }),
 
   stillTime("events of transactions keep their order", async ({ db, store }) => {
     const [one, two] = [await create(store), await create(store)];
-    await send(store, one, anEvent("outside", { payload: "0" }));
+    await sendTo(store, one, anEvent("outside", { payload: "0" }));
     for (const from of [1, 4]) {
       await inTransaction(db, async (tx) => {
         for (let i = from; i < from + 3; i++) {
@@ -97,7 +97,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     }
     await moveAll(store);
     const seen = async (run: Target) =>
-      (await eventsOf(store, run)).map(({ number, payload }) => [number, payload]);
+      (await recordedEvents(store, run)).map(({ number, payload }) => [number, payload]);
     equal(
       await seen(one),
       [0, 1, 2, 3, 4, 5, 6].map((i) => [i + 1, `${i}`]),
@@ -120,7 +120,7 @@ export const inboxCases: readonly ConformanceCase[] = [
           await store.sendEvent(targetOf(run), anEvent("t", { payload }), { tx });
       }
     });
-    const isEmpty = async () => (await eventsOf(store, runs[1]!)).length === payloads.length;
+    const isEmpty = async () => (await recordedEvents(store, runs[1]!)).length === payloads.length;
     const jobs = stores.map((each) => async () => {
       while ((await each.moveInbox(5)) > 0 || !(await isEmpty()));
     });
@@ -128,7 +128,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     await moveAll(store);
     for (const run of runs) {
       equal(
-        (await eventsOf(store, run)).map(({ payload }) => payload),
+        (await recordedEvents(store, run)).map(({ payload }) => payload),
         payloads,
         "events",
       );
@@ -153,12 +153,12 @@ export const inboxCases: readonly ConformanceCase[] = [
     });
     equal(await store.moveInbox(2), 2, "moved first");
     equal(
-      (await eventsOf(store, run)).map(({ payload }) => payload),
+      (await recordedEvents(store, run)).map(({ payload }) => payload),
       ["0", "1"],
       "events",
     );
     equal(await store.moveInbox(100), 3, "moved then");
-    equal((await eventsOf(store, run)).length, 5, "all events");
+    equal((await recordedEvents(store, run)).length, 5, "all events");
   }),
 
   stillTime("an event sent inside and outside transactions arrives once", async ({ db, store }) => {
@@ -175,7 +175,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     await moveAll(store);
     equal(await store.sendEvent(targetOf(run), late), { kind: "duplicate" }, "sent once more");
     equal(
-      (await eventsOf(store, run)).map(({ type }) => type),
+      (await recordedEvents(store, run)).map(({ type }) => type),
       ["early", "late"],
       "events",
     );
@@ -194,25 +194,25 @@ export const inboxCases: readonly ConformanceCase[] = [
   stillTime(
     "a moved event is later than the last look at its run",
     async ({ db, store, clock }) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));
       clock.advance(1_000);
       const { now } = await pollOk(store, run);
       clock.advance(-500);
       await moveAll(store);
-      const event = only(await eventsOf(store, run), "events");
+      const event = only(await recordedEvents(store, run), "events");
       equal(event.createdAt > now, true, "createdAt is after the poll");
     },
   ),
 
   stillTime("an event whose run has ended meanwhile does not stay in the inbox", async (world) => {
     const { db, store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));
     await commitOk(store, aPart(run, { next: complete() }));
     equal(await store.moveInbox(10), 1, "moved");
     equal(await store.moveInbox(10), 0, "left");
-    equal(await statusOf(store, run), "complete", "the status");
+    equal(await currentStatus(store, run), "complete", "the status");
   }),
 
   stillTime(

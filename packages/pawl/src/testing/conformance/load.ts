@@ -11,14 +11,14 @@ import {
   claimOne,
   commitOk,
   create,
-  eventsOf,
+  recordedEvents,
   laneOf,
-  leased,
+  leasedRun,
   loadOne,
   parkUntil,
-  send,
+  sendTo,
   someInstances,
-  stepsOf,
+  recordedSteps,
   takeOver,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -28,8 +28,8 @@ import { stillTime } from "./world.js";
 export const loadCases: readonly ConformanceCase[] = [
   stillTime("a load answers params, steps in order and events not consumed", async (world) => {
     const { store } = world;
-    const run = await leased(store, { params: '"p"' });
-    for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
+    const run = await leasedRun(store, { params: '"p"' });
+    for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));
     const part = aPart(run, { seenEvents: 3, consumed: [{ number: 2, ord: 1 }] });
     await commitOk(store, { ...part, steps: [aStep(3), aStep(1)] });
     const steps = [
@@ -41,7 +41,7 @@ export const loadCases: readonly ConformanceCase[] = [
     ];
     await commitOk(store, aPart(run, { seenEvents: 3, partNumber: 2, steps }));
     const loaded = await loadOne(store, run);
-    const recorded = (await stepsOf(store, run)).toSorted((a, b) => a.ord - b.ord);
+    const recorded = (await recordedSteps(store, run)).toSorted((a, b) => a.ord - b.ord);
     equal(loaded.params, '"p"', "params");
     equal(loaded.steps, recorded.map(asLoaded), "steps");
     equal(
@@ -51,7 +51,7 @@ export const loadCases: readonly ConformanceCase[] = [
     );
     equal(
       loaded.events,
-      (await eventsOf(store, run)).filter(({ number }) => number !== 2),
+      (await recordedEvents(store, run)).filter(({ number }) => number !== 2),
       "events",
     );
   }),
@@ -79,13 +79,13 @@ export const loadCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a history of many MiB loads completely", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const count = 9;
     for (let n = 1; n <= count; n++) {
       const steps = [aStep(n, { result: mebibyteText })];
       await commitOk(store, aPart(run, { partNumber: n, steps }));
     }
-    await send(store, run, anEvent("big", { payload: mebibyteText }));
+    await sendTo(store, run, anEvent("big", { payload: mebibyteText }));
     const historyBytes = count * 1_048_576;
     const part = aPart(run, { partNumber: 10, seenEvents: 1 });
     await commitOk(store, { ...part, next: parkUntil({ inMs: 1 }, historyBytes) });
@@ -102,7 +102,7 @@ export const loadCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a history of thousands of steps loads completely, in order", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     for (let part = 0; part < 5; part++) {
       const steps = Array.from({ length: 1_000 }, (_, i) => aStep(part * 1_000 + i + 1));
       await commitOk(store, aPart(run, { partNumber: part + 1, steps }));
@@ -137,9 +137,9 @@ export const loadCases: readonly ConformanceCase[] = [
 
   stillTime("a load after a takeover has all that the dead owner committed", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1), aStep(2)] }));
-    await send(store, run);
+    await sendTo(store, run);
     const loaded = await loadOne(store, await takeOver(world, run));
     equal(
       loaded.steps.map(({ ord }) => ord),
@@ -156,7 +156,7 @@ export const loadCases: readonly ConformanceCase[] = [
     await store.commit(
       runs.map((run) => aPart(run, { steps: [aStep(1, { result: `"${run.id}"` })] })),
     );
-    await send(store, two);
+    await sendTo(store, two);
     const loaded = await loadOne(
       store,
       runs.find(({ iid }) => iid === one.iid)!,

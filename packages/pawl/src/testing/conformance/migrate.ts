@@ -8,10 +8,10 @@ import {
   commitOk,
   complete,
   create,
-  leased,
+  leasedRun,
   leaseMs,
-  statusOf,
-  stepsOf,
+  currentStatus,
+  recordedSteps,
   targetOf,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
@@ -20,11 +20,11 @@ import { realTime, unmigrated, withTransactions } from "./world.js";
 
 export const migrateCases: readonly ConformanceCase[] = [
   realTime("migrating again changes nothing", async ({ db, store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     await store.migrate();
     await (await db.connect()).migrate();
-    equal((await stepsOf(store, run)).length, 1, "steps");
+    equal((await recordedSteps(store, run)).length, 1, "steps");
     await commitOk(store, aPart(run, { partNumber: 2, next: complete() }));
   }),
 
@@ -50,7 +50,7 @@ export const migrateCases: readonly ConformanceCase[] = [
     for (const store of stores) {
       const run = await create(store);
       await commitOk(store, aPart(await claimOne(store), { next: complete() }));
-      equal(await statusOf(store, run), "complete", "the status");
+      equal(await currentStatus(store, run), "complete", "the status");
     }
   }),
 
@@ -85,7 +85,7 @@ export const migrateCases: readonly ConformanceCase[] = [
     equal(early.name, "NotMigratedError", "why it was refused");
     await store.migrate();
     const run = await create(store);
-    equal(await statusOf(store, run), "queued", "the status");
+    equal(await currentStatus(store, run), "queued", "the status");
     equal((await store.get(targetOf(run)))?.iid, run.iid, "the instance");
   }),
 

@@ -13,13 +13,13 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
-  leased,
+  recordedEvents,
+  leasedRun,
   laneOf,
   parkUntil,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   targetOf,
   waiting,
 } from "./build.js";
@@ -30,7 +30,7 @@ import { realTime, stillTime } from "./world.js";
 /** What a part sends out of its run: new runs, and events for others. */
 export const outgoingCases: readonly ConformanceCase[] = [
   stillTime("a commit spawns instances", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const child = anInstance({ workflow: "child", params: '"p"', origin: "parent/1/1" });
     clock.advance(50);
     await commitOk(store, aPart(run, { spawns: [child] }));
@@ -47,7 +47,7 @@ export const outgoingCases: readonly ConformanceCase[] = [
     async (world) => {
       const { store } = world;
       const taken = await create(store, { workflow: "child", params: '"first"' });
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const spawns = [
         anInstance({ ...targetOf(taken), params: '"second"' }),
         anInstance({ workflow: "child" }),
@@ -58,13 +58,13 @@ export const outgoingCases: readonly ConformanceCase[] = [
         { iid: taken.iid, params: '"first"' },
         "the first",
       );
-      equal(await statusOf(store, spawns[1]!), "queued", "the other spawn");
-      equal((await stepsOf(store, run)).length, 1, "steps");
+      equal(await currentStatus(store, spawns[1]!), "queued", "the other spawn");
+      equal((await recordedSteps(store, run)).length, 1, "steps");
     },
   ),
 
   stillTime("two parts of a batch may spawn the same id, and the first wins", async ({ store }) => {
-    const runs = [await leased(store), await leased(store)];
+    const runs = [await leasedRun(store), await leasedRun(store)];
     const children = runs.map((_, i) => anInstance({ workflow: "child", id: "c", params: `${i}` }));
     const answers = await store.commit(
       runs.map((run, i) => aPart(run, { steps: [aStep(1)], spawns: [children[i]!] })),
@@ -87,7 +87,7 @@ export const outgoingCases: readonly ConformanceCase[] = [
     for (let round = 0; round < 8; round++) {
       const ids = Array.from({ length: 6 }, (_, i) => `child-${round}-${i}`);
       const work = stores.map((store, i) => async () => {
-        const run = await leased(store, { workflow: `parent-${round}-${i}` });
+        const run = await leasedRun(store, { workflow: `parent-${round}-${i}` });
         const order = i % 2 === 0 ? ids : ids.toReversed();
         const spawns = order.map((id) => anInstance({ workflow: "child", id }));
         return commitOk(store, aPart(run, { steps: [aStep(1)], spawns }));
@@ -100,12 +100,12 @@ export const outgoingCases: readonly ConformanceCase[] = [
 
   stillTime("a delivery reaches and wakes the run it is for", async ({ store }) => {
     const parent = await waiting(store, { workflow: "parent", types: ["child-done"] });
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const delivery = aDelivery(parent.iid, { kind: "child", type: "child-done", payload: '"r"' });
     await commitOk(store, aPart(run, { deliveries: [delivery], next: complete() }));
     equal(await store.moveInbox(10), 1, "moved");
     matches(
-      only(await eventsOf(store, parent), "events"),
+      only(await recordedEvents(store, parent), "events"),
       { number: 1, kind: "child", type: "child-done", payload: '"r"' },
       "the event",
     );
@@ -114,14 +114,14 @@ export const outgoingCases: readonly ConformanceCase[] = [
 
   stillTime("deliveries keep the order in which they were given", async ({ store }) => {
     const target = await create(store, { workflow: "target" });
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const ids = ["m", "z", "a", "Z", "0"];
     const deliveries = ids.map((eventId) => aDelivery(target.iid, { eventId, payload: eventId }));
     await commitOk(store, aPart(run, { deliveries: deliveries.slice(0, 3) }));
     await commitOk(store, aPart(run, { partNumber: 2, deliveries: deliveries.slice(3) }));
     while ((await store.moveInbox(2)) > 0);
     equal(
-      (await eventsOf(store, target)).map(({ payload }) => payload),
+      (await recordedEvents(store, target)).map(({ payload }) => payload),
       ids,
       "events",
     );
@@ -132,28 +132,28 @@ export const outgoingCases: readonly ConformanceCase[] = [
       await create(store, { workflow: "a" }),
       await create(store, { workflow: "b" }),
     ];
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const deliveries = targets.map(({ iid }) => aDelivery(iid, { eventId: "same" }));
     await commitOk(store, aPart(run, { deliveries }));
     while ((await store.moveInbox(10)) > 0);
-    for (const target of targets) equal((await eventsOf(store, target)).length, 1, "events");
+    for (const target of targets) equal((await recordedEvents(store, target)).length, 1, "events");
   }),
 
   stillTime("a delivery to a run that was replaced goes nowhere", async ({ store }) => {
     const parent = await waiting(store, { workflow: "parent" });
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.restart(targetOf(parent), "restart");
     const deliveries = [aDelivery(parent.iid, { runNumber: 1 })];
     await commitOk(store, aPart(run, { deliveries }));
     await store.moveInbox(10);
     equal(await store.moveInbox(10), 0, "left in the inbox");
-    equal(await eventsOf(store, parent, 2), [], "events of the new run");
+    equal(await recordedEvents(store, parent, 2), [], "events of the new run");
   }),
 
   stillTime("one part can write everything at once", async ({ store, clock }) => {
     const other = await create(store, { workflow: "other" });
-    const run = await leased(store);
-    await send(store, run);
+    const run = await leasedRun(store);
+    await sendTo(store, run);
     const child = anInstance({ workflow: "child" });
     clock.advance(10);
     const answer = await commitOk(
@@ -170,10 +170,10 @@ export const outgoingCases: readonly ConformanceCase[] = [
     );
     equal(answer.state, "parked", "the state");
     await store.moveInbox(10);
-    equal((await stepsOf(store, run)).length, 2, "steps");
-    equal(only(await eventsOf(store, run), "events").consumedBy, 1, "consumed");
-    equal(await statusOf(store, child), "queued", "the child");
-    equal((await eventsOf(store, other)).length, 1, "delivered");
+    equal((await recordedSteps(store, run)).length, 2, "steps");
+    equal(only(await recordedEvents(store, run), "events").consumedBy, 1, "consumed");
+    equal(await currentStatus(store, child), "queued", "the child");
+    equal((await recordedEvents(store, other)).length, 1, "delivered");
     equal(await dueIn(store, run), 500, "due");
   }),
 ];

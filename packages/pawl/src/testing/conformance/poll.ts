@@ -4,11 +4,11 @@ import {
   anEvent,
   anInstance,
   commitOk,
-  eventsOf,
-  leased,
+  recordedEvents,
+  leasedRun,
   pollOk,
   release,
-  send,
+  sendTo,
   takeOver,
   targetOf,
   waiting,
@@ -19,30 +19,30 @@ import { realTime, stillTime } from "./world.js";
 export const pollCases: readonly ConformanceCase[] = [
   stillTime("a poll answers the time, the pause flag and the events not seen", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(33);
     equal(
       await pollOk(store, run),
       { kind: "ok", now: clock.now(), pauseRequested: false, events: [] },
       "the first answer",
     );
-    for (const type of ["a", "b", "c"]) await send(store, run, anEvent(type));
+    for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));
     await store.pause(targetOf(run));
     const answer = await pollOk(store, run, 1);
     matches(answer, { pauseRequested: true }, "the second answer");
-    equal(answer.events, (await eventsOf(store, run)).slice(1), "the events");
+    equal(answer.events, (await recordedEvents(store, run)).slice(1), "the events");
   }),
 
   stillTime(
     "an event after a poll is later than it, though the clock steps back",
     async (world) => {
       const { store, clock } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       for (const step of [5_000, 0, -20_000, 1]) {
         clock.advance(step);
         const { now } = await pollOk(store, run);
-        await send(store, run);
-        const { createdAt } = (await eventsOf(store, run)).at(-1)!;
+        await sendTo(store, run);
+        const { createdAt } = (await recordedEvents(store, run)).at(-1)!;
         ok(createdAt > now, `${createdAt} is after the poll at ${now}`);
       }
     },
@@ -50,26 +50,26 @@ export const pollCases: readonly ConformanceCase[] = [
 
   stillTime("what a poll saw is not forgotten by a poll at an earlier time", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(5_000);
     const { now } = await pollOk(store, run);
     clock.advance(-5_000);
     await pollOk(store, run);
-    await send(store, run);
-    const { createdAt } = only(await eventsOf(store, run), "events");
+    await sendTo(store, run);
+    const { createdAt } = only(await recordedEvents(store, run), "events");
     ok(createdAt > now, `${createdAt} is after the first poll at ${now}`);
   }),
 
   stillTime("a poll of a claim that is gone answers lost", async (world) => {
     const { store } = world;
-    const ended = await leased(store);
+    const ended = await leasedRun(store);
     await store.terminate(targetOf(ended), "t");
-    const restarted = await leased(store, { workflow: "restarted" });
+    const restarted = await leasedRun(store, { workflow: "restarted" });
     await store.restart(targetOf(restarted), "r");
-    const released = await leased(store, { workflow: "released" });
+    const released = await leasedRun(store, { workflow: "released" });
     await commitOk(store, aPart(released, { next: release() }));
     const parked = await waiting(store, { workflow: "parked" });
-    const taken = await leased(store, { workflow: "taken" });
+    const taken = await leasedRun(store, { workflow: "taken" });
     await takeOver(world, taken);
     const gone = [ended, restarted, released, parked, taken, { ...ended, iid: anInstance().iid }];
     const answers = await store.poll(
@@ -89,8 +89,8 @@ export const pollCases: readonly ConformanceCase[] = [
 
   stillTime("a poll of many runs answers for each, in order", async ({ store }) => {
     const runs = [];
-    for (let i = 0; i < 20; i++) runs.push(await leased(store));
-    for (const run of runs.filter((_, i) => i % 3 === 0)) await send(store, run);
+    for (let i = 0; i < 20; i++) runs.push(await leasedRun(store));
+    for (const run of runs.filter((_, i) => i % 3 === 0)) await sendTo(store, run);
     await store.terminate(targetOf(runs[7]!), "t");
     const answers = await store.poll(runs.map((run) => ({ ...run, seenEvents: 0 })));
     equal(
@@ -102,11 +102,11 @@ export const pollCases: readonly ConformanceCase[] = [
   }),
 
   realTime("an event after a poll is later than it by the database's clock", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     for (let i = 0; i < 20; i++) {
       const { now } = await pollOk(store, run);
-      await send(store, run);
-      const { createdAt } = (await eventsOf(store, run)).at(-1)!;
+      await sendTo(store, run);
+      const { createdAt } = (await recordedEvents(store, run)).at(-1)!;
       ok(createdAt > now, `${createdAt} is after the poll at ${now}`);
     }
   }),

@@ -10,7 +10,7 @@ import {
   complete,
   create,
   dueIn,
-  entriesOf,
+  historyRows,
   laneOf,
   type Leased,
   parkFor,
@@ -37,7 +37,7 @@ type Scene = {
   readonly startedAt: number;
 };
 
-type Step = {
+type RaceStep = {
   readonly act: (store: Store, scene: Scene) => Promise<unknown>;
   /** The engine skips what another session has locked. Such an answer means "try again later". */
   readonly mayHaveSkipped?: (answer: unknown) => boolean;
@@ -45,23 +45,23 @@ type Step = {
 
 const nothing = (answer: unknown) => answer === 0 || (Array.isArray(answer) && answer.length === 0);
 
-const claimIt: Step = {
+const claimIt: RaceStep = {
   act: (store, { run, rival }) => claim(store, rival, { lanes: [laneOf(run)] }),
   mayHaveSkipped: nothing,
 };
-const declareDead: Step = {
+const declareDead: RaceStep = {
   act: async (store, { tag }) => (await store.declareDead()).filter((id) => id.includes(tag)),
   mayHaveSkipped: nothing,
 };
-const moveInbox: Step = { act: (store) => store.moveInbox(100), mayHaveSkipped: nothing };
+const moveInbox: RaceStep = { act: (store) => store.moveInbox(100), mayHaveSkipped: nothing };
 
-const reopenIt: Step = {
+const reopenIt: RaceStep = {
   act: (store, { run: { runner, iid, runNumber, claimNumber } }) =>
     store.reopen(runner, [{ iid, runNumber, claimNumber }]),
   mayHaveSkipped: nothing,
 };
 
-const one = (act: Step["act"]): readonly Step[] => [{ act }];
+const one = (act: RaceStep["act"]): readonly RaceStep[] => [{ act }];
 
 /** An operation is one write, or two of which others may come in between. */
 const operations = {
@@ -101,10 +101,10 @@ const operations = {
   resume: one((store, { run }) => store.resume(targetOf(run))),
   terminate: one((store, { run, tag }) => store.terminate(targetOf(run), `terminate-${tag}`)),
   restart: one((store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`)),
-} satisfies Readonly<Record<string, readonly Step[]>>;
+} satisfies Readonly<Record<string, readonly RaceStep[]>>;
 
 type OperationName = keyof typeof operations;
-type Pair = { readonly a: readonly Step[]; readonly b: readonly Step[] };
+type Pair = { readonly a: readonly RaceStep[]; readonly b: readonly RaceStep[] };
 
 /** Where both begin. The owner's lease has run out, and an event lies in the inbox. */
 const beginnings = {
@@ -160,8 +160,8 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
   };
   const seen = await Promise.all([
     store.get(targetOf(run)),
-    entriesOf(store, run, { runNumber: 1 }),
-    entriesOf(store, run),
+    historyRows(store, run, { runNumber: 1 }),
+    historyRows(store, run),
     store.history(targetOf(run), { order: "newest", pageSize: 1 }).then((page) => page?.runs),
     store.list({ workflow: `child-${tag}`, order: "oldest", pageSize: 5 }),
     dueIn(store, run),
@@ -169,7 +169,7 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
     owned(rival),
   ]);
   const inbox = await store.moveInbox(100);
-  const all = { answers, seen, inbox, afterwards: await entriesOf(store, run) };
+  const all = { answers, seen, inbox, afterwards: await historyRows(store, run) };
   const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
   return JSON.stringify(all, (_, value: unknown) =>
     typeof value === "number" && value > 1_000_000_000_000 ? `+${value - startedAt}` : value,
@@ -179,7 +179,7 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
 }
 
 /** Every way to put two sequences together without changing the order inside either. */
-function interleavings(a: readonly Step[], b: readonly Step[]): ("a" | "b")[][] {
+function interleavings(a: readonly RaceStep[], b: readonly RaceStep[]): ("a" | "b")[][] {
   if (a.length === 0) return [b.map(() => "b" as const)];
   if (b.length === 0) return [a.map(() => "a" as const)];
   return [

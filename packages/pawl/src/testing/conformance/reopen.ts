@@ -12,17 +12,17 @@ import {
   complete,
   create,
   dueIn,
-  eventsOf,
+  recordedEvents,
   laneOf,
   type Leased,
-  leased,
+  leasedRun,
   leaseMs,
   letRunnersDie,
   parkFor,
   parkUntil,
   release,
-  send,
-  statusOf,
+  sendTo,
+  currentStatus,
   targetOf,
   waiting,
 } from "./build.js";
@@ -34,23 +34,23 @@ function requestOf({ iid, runNumber, claimNumber }: Claimed): ReopenRequest {
   return { iid, runNumber, claimNumber };
 }
 
-type Store = World["store"];
+type ReopenStore = World["store"];
 
-function reopen(store: Store, ...runs: readonly Leased[]): Promise<Claimed[]> {
+function reopen(store: ReopenStore, ...runs: readonly Leased[]): Promise<Claimed[]> {
   return store.reopen(runs[0]!.runner, runs.map(requestOf));
 }
 
-async function reopened(store: Store, run: Leased): Promise<Leased> {
+async function reopened(store: ReopenStore, run: Leased): Promise<Leased> {
   return { ...only(await reopen(store, run), "reopened"), runner: run.runner };
 }
 
-async function ownedBy(store: Store, runner: string): Promise<string[]> {
+async function ownedBy(store: ReopenStore, runner: string): Promise<string[]> {
   const answer = await store.heartbeat(runner, leaseMs);
   return answer.kind === "dead" ? [] : answer.owned.map(({ iid }) => iid);
 }
 
 /** What may have become of a run while its code was in memory. */
-const movedOn: Readonly<Record<string, (store: Store, run: Leased) => Promise<unknown>>> = {
+const movedOn: Readonly<Record<string, (store: ReopenStore, run: Leased) => Promise<unknown>>> = {
   "was paused": (store, run) => store.pause(targetOf(run)),
   "was terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
   "was restarted": (store, run) => store.restart(targetOf(run), "restart"),
@@ -59,16 +59,16 @@ const movedOn: Readonly<Record<string, (store: Store, run: Leased) => Promise<un
     await store.restart(targetOf(run), "restart");
   },
   "is claimed": async (store, run) => {
-    await send(store, run);
+    await sendTo(store, run);
     await claimOne(store, run);
   },
   "was claimed and parked again": async (store, run) => {
-    await send(store, run);
+    await sendTo(store, run);
     const next = await claimOne(store, run);
     await commitOk(store, aPart(next, { next: parkFor(["paid"]) }));
   },
   "was claimed and finished": async (store, run) => {
-    await send(store, run);
+    await sendTo(store, run);
     await commitOk(store, aPart(await claimOne(store, run), { next: complete() }));
   },
   "was reopened": (store, run) => reopen(store, run),
@@ -77,7 +77,7 @@ const movedOn: Readonly<Record<string, (store: Store, run: Leased) => Promise<un
 /** A parked run whose code is still in memory asks for its ticket back. */
 export const reopenCases: readonly ConformanceCase[] = [
   stillTime("a parked run is taken back before it is due", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { next: parkUntil({ inMs: 60_000 }, 1_234) }));
     clock.advance(100);
     const answer = only(await reopen(store, run), "reopened");
@@ -100,7 +100,7 @@ export const reopenCases: readonly ConformanceCase[] = [
       },
       "the answer",
     );
-    equal(await statusOf(store, run), "running", "the status");
+    equal(await currentStatus(store, run), "running", "the status");
     equal(await ownedBy(store, run.runner), [iid], "owned");
     equal(await dueIn(store, run), null, "due");
     equal((await store.get(targetOf(run)))?.startedAt, run.now, "started at");
@@ -109,7 +109,7 @@ export const reopenCases: readonly ConformanceCase[] = [
   stillTime("a run that waits for an event only, too", async ({ store }) => {
     const run = await waiting(store);
     await reopened(store, run);
-    equal((await send(store, run)).owner, run.runner, "the owner");
+    equal((await sendTo(store, run)).owner, run.runner, "the owner");
   }),
 
   stillTime("a run that is due already, too", async ({ store }) => {
@@ -119,14 +119,14 @@ export const reopenCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a released run, and one that was resumed after a pause, too", async ({ store }) => {
-    const given = await leased(store);
+    const given = await leasedRun(store);
     await commitOk(store, aPart(given, { next: release(500) }));
     await reopened(store, given);
     const resumed = await waiting(store);
     await store.pause(targetOf(resumed));
     await store.resume(targetOf(resumed));
     await reopened(store, resumed);
-    equal(await statusOf(store, resumed), "running", "the status");
+    equal(await currentStatus(store, resumed), "running", "the status");
   }),
 
   stillTime("another runner may take it back than parked it", async ({ store }) => {
@@ -138,7 +138,7 @@ export const reopenCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a reopened run goes on like a claimed one", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     await commitOk(store, aPart(run, { partNumber: 2, next: parkFor(["paid"]) }));
     const again = await reopened(store, run);
@@ -147,27 +147,27 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal((await commitOk(store, park)).state, "parked", "the state");
     const third = await reopened(store, again);
     await commitOk(store, aPart(third, { next: complete() }));
-    equal(await statusOf(store, run), "complete", "the status");
+    equal(await currentStatus(store, run), "complete", "the status");
   }),
 
   stillTime("a park sent again after it is lost", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const park = aPart(run, { next: parkFor(["paid"]) });
     await commitOk(store, park);
     await reopened(store, run);
     equal(await commit(store, park), { kind: "lost" }, "the answer");
-    equal(await statusOf(store, run), "running", "the status");
+    equal(await currentStatus(store, run), "running", "the status");
   }),
 
   stillTime("it tells of events before it, and later ones are later", async ({ store, clock }) => {
     const run = await waiting(store, { types: ["other"] });
-    await send(store, run, anEvent("paid"));
+    await sendTo(store, run, anEvent("paid"));
     clock.advance(100);
     const again = await reopened(store, run);
     equal(again.eventCount, 1, "events before");
     clock.advance(-1_000);
-    await send(store, run, anEvent("paid"));
-    const [, late] = await eventsOf(store, run);
+    await sendTo(store, run, anEvent("paid"));
+    const [, late] = await recordedEvents(store, run);
     ok(late !== undefined && late.createdAt > again.now, "an event later than the look");
   }),
 
@@ -196,7 +196,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     "neither is one that is still leased, or never was, or of another run",
     async (world) => {
       const { store } = world;
-      const run = await leased(store);
+      const run = await leasedRun(store);
       equal(await reopen(store, run), [], "leased");
       const parked = await waiting(store);
       equal(await reopen(store, { ...parked, runNumber: 2 }), [], "another run");
@@ -221,7 +221,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     for (const runner of [run.runner, retired, "nobody"]) {
       equal(await store.reopen(runner, [requestOf(run)]), [], runner);
     }
-    equal(await statusOf(store, run), "waiting", "the status");
+    equal(await currentStatus(store, run), "waiting", "the status");
     equal(await dueIn(store, run), due, "due");
   }),
 

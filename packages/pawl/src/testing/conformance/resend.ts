@@ -17,17 +17,17 @@ import {
   complete,
   create,
   dueIn,
-  entriesOf,
-  eventsOf,
+  historyRows,
+  recordedEvents,
   failWith,
-  leased,
+  leasedRun,
   leaseMs,
   parkFor,
   parkUntil,
   release,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   targetOf,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
@@ -49,8 +49,8 @@ const nexts: readonly [string, Next, Extract<PartAnswer, { kind: "ok" }>["state"
 export const resendCases: readonly ConformanceCase[] = [
   ...nexts.map(([verb, next, state]) =>
     stillTime(`steps said to be new and are not: a part that ${verb}`, async ({ store }) => {
-      const first = await leased(store);
-      const second = await leased(store);
+      const first = await leasedRun(store);
+      const second = await leasedRun(store);
       await commitOk(
         store,
         aPart(first, { steps: [aStep(1, { isNew: true, status: "running" })] }),
@@ -66,7 +66,10 @@ export const resendCases: readonly ConformanceCase[] = [
         const states = answers.map((answer) => kindOf(answer, "ok", time).state);
         equal(states, [state, "leased"], time);
       }
-      const written = (await stepsOf(store, first)).map(({ status, result }) => [status, result]);
+      const written = (await recordedSteps(store, first)).map(({ status, result }) => [
+        status,
+        result,
+      ]);
       equal(
         written,
         [
@@ -75,15 +78,15 @@ export const resendCases: readonly ConformanceCase[] = [
         ],
         "what is written",
       );
-      equal((await stepsOf(store, second)).length, 1, "beside it");
+      equal((await recordedSteps(store, second)).length, 1, "beside it");
     }),
   ),
 
   ...nexts.map(([verb, next, state]) =>
     stillTime(`a part that ${verb}, sent again later, applies once`, async ({ store, clock }) => {
       const other = await create(store, { workflow: "other" });
-      const run = await leased(store);
-      await send(store, run);
+      const run = await leasedRun(store);
+      await sendTo(store, run);
       await store.registerHooks(hookNames);
       const child = anInstance({ workflow: "child" });
       const part: Part = aPart(run, {
@@ -97,7 +100,7 @@ export const resendCases: readonly ConformanceCase[] = [
       });
       const observe = async () => ({
         instance: await store.get(targetOf(run)),
-        entries: await entriesOf(store, run),
+        entries: await historyRows(store, run),
         child: await store.get(targetOf(child)),
         dueAt: await dueIn(store, run).then((inMs) => inMs && clock.now() + inMs),
         owned: await store.heartbeat(run.runner, leaseMs).then((answer) => ({ ...answer, now: 0 })),
@@ -110,7 +113,7 @@ export const resendCases: readonly ConformanceCase[] = [
       }
       equal(await observe(), before, "what can be seen");
       await store.moveInbox(100);
-      equal((await eventsOf(store, other)).length, 1, "delivered");
+      equal((await recordedEvents(store, other)).length, 1, "delivered");
       const request = { hooks: hookNames, limit: 10, leaseMs, maxAttempts: 5 };
       const rows = (await store.claimHooks(request)).map(({ reason }) => reason);
       const ends = { complete: ["complete"], fail: ["errored"] } as Record<string, string[]>;
@@ -129,7 +132,7 @@ export const resendCases: readonly ConformanceCase[] = [
 
   stillTime("progress sent again applies once, also after more progress", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const first = aPart(run, { steps: [aStep(1), aStep(2)] });
     const second = aPart(run, { partNumber: 2, steps: [aStep(3)] });
     const { now } = await commitOk(store, first);
@@ -137,7 +140,7 @@ export const resendCases: readonly ConformanceCase[] = [
       clock.advance(100);
       matches(await commitOk(store, part), { state: "leased", now: clock.now() }, "the answer");
     }
-    const times = (await stepsOf(store, run)).map(({ endedAt }) => endedAt && endedAt - now);
+    const times = (await recordedSteps(store, run)).map(({ endedAt }) => endedAt && endedAt - now);
     equal(times, [0, 0, 200], "when the steps ended");
   }),
 
@@ -145,39 +148,39 @@ export const resendCases: readonly ConformanceCase[] = [
     "a delivery sent again after it was moved is not delivered twice",
     async ({ store }) => {
       const other = await create(store, { workflow: "other" });
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const part = aPart(run, { deliveries: [aDelivery(other.iid)] });
       for (let i = 0; i < 2; i++) {
         await commitOk(store, part);
         await store.moveInbox(100);
       }
-      equal((await eventsOf(store, other)).length, 1, "events");
+      equal((await recordedEvents(store, other)).length, 1, "events");
     },
   ),
 
   stillTime("a spawn sent again after its run has ended does not revive it", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const child = anInstance({ workflow: "child" });
     const part = aPart(run, { spawns: [child] });
     await commitOk(store, part);
     await commitOk(store, aPart(await claimOne(store, child), { next: complete() }));
     await commitOk(store, part);
-    equal(await statusOf(store, child), "complete", "the child");
+    equal(await currentStatus(store, child), "complete", "the child");
     equal(await dueIn(store, child), null, "due");
   }),
 
   stillTime("a park sent again does not undo the wake of an event", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const part = aPart(run, { next: parkFor(["paid"], { inMs: 60_000 }) });
     await commitOk(store, part);
-    equal((await send(store, run, anEvent("paid"))).woken, true, "woken");
+    equal((await sendTo(store, run, anEvent("paid"))).woken, true, "woken");
     const answer = await commit(store, part);
     const goesOn = answer.kind === "ok" && answer.state === "leased";
     ok(goesOn || (await dueIn(store, run)) === 0, "the run is due, or goes on where it was");
   }),
 
   stillTime("a park sent again does not shift a time that has passed", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const part = aPart(run, { next: parkUntil({ inMs: 100 }) });
     await commitOk(store, part);
     clock.advance(5_000);
@@ -186,31 +189,31 @@ export const resendCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a park that paused, sent again, does not undo a resume", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.pause(targetOf(run));
     const part = aPart(run, { next: parkFor(["paid"], { inMs: 60_000 }) });
     equal((await commitOk(store, part)).state, "paused", "the first answer");
     equal((await commitOk(store, part)).state, "paused", "the second answer");
     await store.resume(targetOf(run));
     await commit(store, part);
-    equal(await statusOf(store, run), "queued", "the status");
+    equal(await currentStatus(store, run), "queued", "the status");
     equal(await dueIn(store, run), 0, "due");
   }),
 
   stillTime("a park sent again does not undo a pause", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const part = aPart(run, { next: parkUntil({ inMs: 10 }) });
     await commitOk(store, part);
     await store.pause(targetOf(run));
     await commit(store, part);
-    equal(await statusOf(store, run), "paused", "the status");
+    equal(await currentStatus(store, run), "paused", "the status");
   }),
 
   stillTime(
     "a park that was refused, sent again, is refused with the same events",
     async ({ store }) => {
-      const run = await leased(store);
-      await send(store, run);
+      const run = await leasedRun(store);
+      await sendTo(store, run);
       const part = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"]) });
       const first = await commitOk(store, part);
       equal(first.state, "leased", "the state");
@@ -222,11 +225,11 @@ export const resendCases: readonly ConformanceCase[] = [
     stillTime(
       `a park that was refused stays so, also late: after a pause and another ${later}`,
       async ({ store }) => {
-        const run = await leased(store);
-        await send(store, run);
+        const run = await leasedRun(store);
+        await sendTo(store, run);
         const refused = aPart(run, { steps: [aStep(1)], next: parkFor(["paid"], { inMs: 9_000 }) });
         await commitOk(store, refused);
-        if (later === "park") await send(store, run);
+        if (later === "park") await sendTo(store, run);
         const laterParts: Record<string, Partial<Part>> = {
           part: {},
           "progress after a takeover": { takeovers: 0 },
@@ -237,7 +240,7 @@ export const resendCases: readonly ConformanceCase[] = [
         await store.pause(targetOf(run));
         const observe = async () => [
           await store.get(targetOf(run)),
-          await stepsOf(store, run),
+          await recordedSteps(store, run),
           await store.heartbeat(run.runner, leaseMs),
         ];
         const before = await observe();
@@ -248,24 +251,24 @@ export const resendCases: readonly ConformanceCase[] = [
         }
         const last = { partNumber: 3, seenEvents: 2, steps: [aStep(3)], next: parkFor(["paid"]) };
         equal((await commitOk(store, aPart(run, last))).state, "paused", "the next park");
-        equal((await stepsOf(store, run)).length, 3, "the steps");
+        equal((await recordedSteps(store, run)).length, 3, "the steps");
       },
     ),
   ),
 
   stillTime("a park that was refused is refused as well after a pause", async ({ store }) => {
-    const run = await leased(store);
-    await send(store, run);
+    const run = await leasedRun(store);
+    await sendTo(store, run);
     const part = aPart(run, { next: parkFor(["paid"]) });
     const { events } = await commitOk(store, part);
     await store.pause(targetOf(run));
     const again = { state: "leased", pauseRequested: true, events } as const;
     matches(await commitOk(store, part), again, "the second answer");
-    equal(await statusOf(store, run), "waitingForPause", "the status");
+    equal(await currentStatus(store, run), "waitingForPause", "the status");
   }),
 
   stillTime("a park sent again after the next claim is lost", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const part = aPart(run, { next: parkUntil({ inMs: 0 }) });
     await commitOk(store, part);
     const next = await claimOne(store);
@@ -274,7 +277,7 @@ export const resendCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a finish sent again after a restart leaves the new run alone", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const part = aPart(run, { steps: [aStep(1)], next: complete('"old"') });
     await commitOk(store, part);
     await store.restart(targetOf(run), "restart");
@@ -287,7 +290,7 @@ export const resendCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a finish of another turn is not taken for a resend", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await commitOk(store, aPart(run, { next: release() }));
     const next = await claimOne(store);
     await commitOk(store, aPart(next, { next: complete('"right"') }));
@@ -297,7 +300,7 @@ export const resendCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a batch sent again mixes parts that were and were not applied", async ({ store }) => {
-    const [one, two] = [await leased(store), await leased(store)];
+    const [one, two] = [await leasedRun(store), await leasedRun(store)];
     const parts = [one, two].map((run) => aPart(run, { steps: [aStep(1)], next: complete() }));
     await store.commit([parts[0]!]);
     const answers = await store.commit(parts);
@@ -309,7 +312,7 @@ export const resendCases: readonly ConformanceCase[] = [
     const other = await create(one, { workflow: "other" });
     for (let round = 0; round < 15; round++) {
       const workflow = `twice-${round}`;
-      const run = await leased(one, { workflow });
+      const run = await leasedRun(one, { workflow });
       const part = aPart(run, {
         steps: [aStep(1)],
         spawns: [anInstance({ workflow: "child" })],
@@ -329,7 +332,7 @@ export const resendCases: readonly ConformanceCase[] = [
       );
     }
     while ((await one.moveInbox(100)) > 0);
-    equal((await eventsOf(one, other)).length, 15, "delivered");
+    equal((await recordedEvents(one, other)).length, 15, "delivered");
     const lanes = [{ queue: "default", handler: "child" }];
     equal((await claim(one, await aRunner(one), { lanes })).length, 15, "spawned");
   }),

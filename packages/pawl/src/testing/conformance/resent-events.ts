@@ -7,11 +7,11 @@ import {
   anEvent,
   commitOk,
   complete,
-  eventsOf,
+  recordedEvents,
   failWith,
   type Leased,
-  leased,
-  send,
+  leasedRun,
+  sendTo,
   targetOf,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
@@ -51,13 +51,13 @@ const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] =
     stillTime(
       `an event sent again${how} after its run is ${status} was sent`,
       async ({ db, store }) => {
-        const [run, other] = [await leased(store), await leased(store)];
+        const [run, other] = [await leasedRun(store), await leasedRun(store)];
         const [read, unread] = [anEvent("paid", { eventId: "Paid" }), anEvent("unread")];
-        for (const event of [read, unread]) await send(store, run, event);
+        for (const event of [read, unread]) await sendTo(store, run, event);
         const consumed = [{ number: 1, ord: 1 }];
         await commitOk(store, aPart(run, { seenEvents: 2, steps: [aStep(1)], consumed }));
         for (const each of [run, other]) await end(store, each);
-        const before = await eventsOf(store, run);
+        const before = await recordedEvents(store, run);
 
         for (const again of [read, unread, { ...read, type: "other", payload: null }]) {
           equal(await sendAgain(db, run, again), duplicate, "the answer");
@@ -69,7 +69,7 @@ const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] =
         }
         equal(await sendAgain(db, other, read), refused, "the answer of another run");
         equal(await store.moveInbox(10), 0, "moved");
-        equal(await eventsOf(store, run), before, "the events");
+        equal(await recordedEvents(store, run), before, "the events");
       },
     ),
   ),
@@ -77,15 +77,15 @@ const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] =
   stillTime(
     `an event sent again${how} belongs to the run that a restart began`,
     async ({ db, store }) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const [event, old] = [anEvent(), anEvent()];
-      for (const each of [event, old]) await send(store, run, each);
+      for (const each of [event, old]) await sendTo(store, run, each);
       await completes(store, run);
       await store.restart(targetOf(run), "restart");
       equal((await sendAgain(db, run, event)).kind, "accepted", "the answer of the new run");
       await store.moveInbox(10);
-      equal((await eventsOf(store, run)).length, 1, "events of the new run");
-      equal((await eventsOf(store, run, 1)).length, 2, "events of the old run");
+      equal((await recordedEvents(store, run)).length, 1, "events of the new run");
+      equal((await recordedEvents(store, run, 1)).length, 2, "events of the old run");
       await isTerminated(store, run);
       equal(await sendAgain(db, run, event), duplicate, "the answer after its end");
       const refused = { kind: "terminal", status: "terminated" } as const;
@@ -103,7 +103,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
       "an event left in the inbox of an ended run was sent, until dropped",
       async (world) => {
         const { db, store } = world;
-        const [run, other] = [await leased(store), await leased(store)];
+        const [run, other] = [await leasedRun(store), await leasedRun(store)];
         const event = anEvent();
         equal((await sendInTransaction(db, run, event)).kind, "accepted", "the first answer");
         for (const each of [run, other]) await completes(store, each);
@@ -117,7 +117,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
         for (const sendAgain of [sendAlone, sendInTransaction]) {
           equal(await sendAgain(db, run, event), refused, "the answer once it is dropped");
         }
-        equal(await eventsOf(store, run), [], "the events");
+        equal(await recordedEvents(store, run), [], "the events");
       },
     ),
   ]),
@@ -125,7 +125,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
   realTime("an event sent while its run ends hears the same when sent again", async ({ db }) => {
     const [one, two] = await storesOn(db, 2);
     for (let round = 0; round < 30; round++) {
-      const run = await leased(one, { workflow: `ends-${round}` });
+      const run = await leasedRun(one, { workflow: `ends-${round}` });
       const event = anEvent();
       const part = aPart(run, { next: complete() });
       const jobs = [
@@ -139,7 +139,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
       const isIn = answers.some(({ kind }) => kind === "accepted");
       const again = await one.sendEvent(targetOf(run), event);
       equal(again.kind, isIn ? "duplicate" : "terminal", "the second answer");
-      equal((await eventsOf(one, run)).length, isIn ? 1 : 0, "events");
+      equal((await recordedEvents(one, run)).length, isIn ? 1 : 0, "events");
     }
   }),
 ];

@@ -11,12 +11,12 @@ import {
   create,
   laneOf,
   type Leased,
-  leased,
+  leasedRun,
   leaseMs,
   letRunnersDie,
-  send,
-  statusOf,
-  stepsOf,
+  sendTo,
+  currentStatus,
+  recordedSteps,
   targetOf,
   waiting,
 } from "./build.js";
@@ -52,7 +52,7 @@ export const runnerCases: readonly ConformanceCase[] = [
   stillTime("tells when the next owner of runs may be dead", async ({ store, clock }) => {
     const me = await aRunner(store, 500);
     equal(await store.nextExpiryInMs(me), null, "while nobody owns anything");
-    const run = await leased(store);
+    const run = await leasedRun(store);
     equal(await store.nextExpiryInMs(run.runner), null, "of others, if I am the owner");
     equal(await store.nextExpiryInMs(me), leaseMs, "of the owner");
     clock.advance(100);
@@ -66,7 +66,7 @@ export const runnerCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("a late heartbeat saves a lease that nobody has ended", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     clock.advance(leaseMs * 3);
     kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
     equal(await store.declareDead(), [], "declared dead");
@@ -83,7 +83,7 @@ export const runnerCases: readonly ConformanceCase[] = [
 
   stillTime("a dead runner stays dead", async (world) => {
     const { store, clock } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await letRunnersDie(world);
     equal(await store.heartbeat(run.runner, leaseMs), { kind: "dead" }, "a heartbeat");
     await store.register(run.runner, leaseMs).catch(() => {}); // refused or without effect
@@ -119,7 +119,7 @@ export const runnerCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("registering again extends nobody else and harms nothing", async ({ store, clock }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.register(run.runner, leaseMs); // the reply to the first was lost
     clock.advance(1);
     const answer = kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
@@ -133,15 +133,15 @@ export const runnerCases: readonly ConformanceCase[] = [
   stillTime("a heartbeat answers everything that the runner owns", async ({ store }) => {
     const runner = await aRunner(store);
     const [plain, asked, sent] = [
-      await leased(store, { runner }),
-      await leased(store, { runner }),
-      await leased(store, { runner }),
+      await leasedRun(store, { runner }),
+      await leasedRun(store, { runner }),
+      await leasedRun(store, { runner }),
     ];
     await waiting(store, { runner });
-    await leased(store);
+    await leasedRun(store);
     await store.pause(targetOf(asked));
-    await send(store, sent, anEvent("a"));
-    await send(store, sent, anEvent("b"));
+    await sendTo(store, sent, anEvent("a"));
+    await sendTo(store, sent, anEvent("b"));
     const { owned } = kindOf(await store.heartbeat(runner, leaseMs), "ok", "heartbeat");
     const ticket = {
       runNumber: 1,
@@ -163,10 +163,10 @@ export const runnerCases: readonly ConformanceCase[] = [
   stillTime("a heartbeat shows which runs are lost", async ({ store }) => {
     const runner = await aRunner(store);
     const [kept, terminated, restarted, ended] = [
-      await leased(store, { runner }),
-      await leased(store, { runner }),
-      await leased(store, { runner }),
-      await leased(store, { runner }),
+      await leasedRun(store, { runner }),
+      await leasedRun(store, { runner }),
+      await leasedRun(store, { runner }),
+      await leasedRun(store, { runner }),
     ];
     await store.terminate(targetOf(terminated), "t");
     await store.restart(targetOf(restarted), "r");
@@ -194,7 +194,7 @@ export const runnerCases: readonly ConformanceCase[] = [
   }),
 
   stillTime("what a retired runner owned can be claimed at once", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await store.retire(run.runner);
     const claimed = await claim(store, await aRunner(store));
     equal(
@@ -220,11 +220,11 @@ export const runnerCases: readonly ConformanceCase[] = [
 
   stillTime("a runner declared dead may still commit what nobody has taken", async (world) => {
     const { store } = world;
-    const run = await leased(store);
+    const run = await leasedRun(store);
     await letRunnersDie(world);
     await commitOk(store, aPart(run, { steps: [aStep(1)], next: complete() }));
-    equal((await stepsOf(store, run)).length, 1, "steps");
-    equal(await statusOf(store, run), "complete", "the status");
+    equal((await recordedSteps(store, run)).length, 1, "steps");
+    equal(await currentStatus(store, run), "complete", "the status");
     equal(await claim(store, await aRunner(store)), [], "claimed");
   }),
 
@@ -257,7 +257,7 @@ export const runnerCases: readonly ConformanceCase[] = [
       const [, beating] = await storesOn(db, 2);
       const runner = await aRunner(store);
       const runs: Leased[] = [];
-      for (let i = 0; i < 10; i++) runs.push(await leased(store, { runner }));
+      for (let i = 0; i < 10; i++) runs.push(await leasedRun(store, { runner }));
       const commits = async () => {
         for (let n = 1; n <= 30; n++) {
           const parts = runs.map((run) => aPart(run, { partNumber: n, steps: [aStep(n)] }));

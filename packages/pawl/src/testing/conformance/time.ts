@@ -10,14 +10,14 @@ import {
   complete,
   create,
   dueIn,
-  entriesOf,
-  eventsOf,
-  leased,
+  historyRows,
+  recordedEvents,
+  leasedRun,
   leaseMs,
   parkUntil,
   pollOk,
-  send,
-  stepsOf,
+  sendTo,
+  recordedSteps,
   targetOf,
   waiting,
 } from "./build.js";
@@ -59,17 +59,17 @@ export const timeCases: readonly ConformanceCase[] = [
     const [c, claimed, d] = await timed(store, () => claimOne(store));
     between(c, claimed.now, d, "the claim");
     equal(claimed.createdAt, (await store.get(targetOf(run)))?.createdAt, "createdAt in the claim");
-    const [e, , f] = await timed(store, () => send(store, run));
-    between(e, only(await eventsOf(store, run), "events").createdAt, f + 1, "the event");
+    const [e, , f] = await timed(store, () => sendTo(store, run));
+    between(e, only(await recordedEvents(store, run), "events").createdAt, f + 1, "the event");
     const part = aPart(claimed, { seenEvents: 1, steps: [aStep(1)], next: complete() });
     const [g, answer, h] = await timed(store, () => commitOk(store, part));
     between(g, answer.now, h, "the commit");
     between(g, (await store.get(targetOf(run)))?.finishedAt, h, "finishedAt");
-    between(g, only(await stepsOf(store, run), "steps").endedAt, h, "the step");
+    between(g, only(await recordedSteps(store, run), "steps").endedAt, h, "the step");
   }),
 
   realTime("offsets are exact relative to the time of their write", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const { now } = await commitOk(
       store,
       aPart(run, {
@@ -78,10 +78,10 @@ export const timeCases: readonly ConformanceCase[] = [
         next: parkUntil({ inMs: 86_400_000 }),
       }),
     );
-    const [first, second] = (await stepsOf(store, run)).toSorted((a, b) => a.ord - b.ord);
+    const [first, second] = (await recordedSteps(store, run)).toSorted((a, b) => a.ord - b.ord);
     equal([first?.startedAt, first?.endedAt], [now - 1_234, now], "the step");
     equal([second?.startedAt, second?.wakeAt], [now, now + 86_400_000], "the wait");
-    const attempts = (await entriesOf(store, run)).flatMap((entry) =>
+    const attempts = (await historyRows(store, run)).flatMap((entry) =>
       entry.kind === "step" ? entry.attempts : [],
     );
     equal(
@@ -94,29 +94,29 @@ export const timeCases: readonly ConformanceCase[] = [
   }),
 
   realTime("the time in a part's answer is not before its write", async ({ store }) => {
-    const runs = [await leased(store), await leased(store), await leased(store)];
+    const runs = [await leasedRun(store), await leasedRun(store), await leasedRun(store)];
     const parts = runs.map((run) => aPart(run, { steps: [aStep(1)] }));
     const [before, answers, after] = await timed(store, () => store.commit(parts));
     for (const [i, run] of runs.entries()) {
       const { now } = kindOf(answers[i], "ok", "commit");
       between(before, now, after, "the answer");
-      between(before, only(await stepsOf(store, run), "steps").endedAt, now, "the step");
+      between(before, only(await recordedSteps(store, run), "steps").endedAt, now, "the step");
     }
   }),
 
   realTime("an absolute time is kept as it is", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const when = (await store.now()) + 3_600_001;
     const part = aPart(run, { steps: [aWait(1, { at: when })], next: parkUntil({ at: when }) });
     await commitOk(store, part);
-    equal(only(await stepsOf(store, run), "steps").wakeAt, when, "the wait");
+    equal(only(await recordedSteps(store, run), "steps").wakeAt, when, "the wait");
     const [before, inMs, after] = await timed(store, () => dueIn(store, run));
     between(when - after, inMs, when - before, "due");
   }),
 
   realTime("a run is due in real time, and then claimed", async ({ store }) => {
     const run = await waiting(store, { wake: { inMs: 30 } });
-    const runner = (await leased(store, { workflow: "another" })).runner;
+    const runner = (await leasedRun(store, { workflow: "another" })).runner;
     for (;;) {
       const lanes = [{ queue: "default", handler: "order" }];
       const answer = await store.claim({ runner, lanes, limit: 1, reservedForNew: 0 });
@@ -143,7 +143,7 @@ export const timeCases: readonly ConformanceCase[] = [
   }),
 
   realTime("a poll's time and the store's time are the same clock", async ({ store }) => {
-    const run = await leased(store);
+    const run = await leasedRun(store);
     const [before, { now }, after] = await timed(store, () => pollOk(store, run));
     between(before, now, after, "the poll");
     const [a, beat, b] = await timed(store, () => store.heartbeat(run.runner, leaseMs));

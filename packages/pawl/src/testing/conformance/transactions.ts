@@ -12,15 +12,15 @@ import {
   commitOk,
   complete,
   create,
-  eventsOf,
+  recordedEvents,
   type Leased,
-  leased,
+  leasedRun,
   parkFor,
   pollOk,
-  send,
+  sendTo,
   someInstances,
-  statusOf,
-  stepsOf,
+  currentStatus,
+  recordedSteps,
   targetOf,
   unique,
 } from "./build.js";
@@ -50,7 +50,7 @@ const whatARunDoes: Readonly<Record<string, (store: Store, run: Leased) => Promi
   park: (store, run) => commitOk(store, aPart(run, { next: parkFor(["paid"]) })),
   finish: (store, run) => commitOk(store, aPart(run, { next: complete() })),
   "be polled": (store, run) => pollOk(store, run),
-  "receive an event": (store, run) => send(store, run),
+  "receive an event": (store, run) => sendTo(store, run),
   "be paused": (store, run) => store.pause(targetOf(run)),
   "be terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
   "be restarted": (store, run) => store.restart(targetOf(run), "restart"),
@@ -107,8 +107,8 @@ export const transactionCases: readonly ConformanceCase[] = [
       );
       equal((await store.create([after], { tx }))[0]?.kind, "created", "the create after it");
     });
-    equal(await statusOf(store, before), "queued", "created before");
-    equal(await statusOf(store, after), "queued", "created after");
+    equal(await currentStatus(store, before), "queued", "created before");
+    equal(await currentStatus(store, after), "queued", "created after");
   }),
 
   stillTime("a transaction sees its own creates", async ({ db, store }) => {
@@ -139,18 +139,18 @@ export const transactionCases: readonly ConformanceCase[] = [
     "other runs go on while a transaction with a duplicate is open",
     async ({ db, store }) => {
       const taken = await create(store, { workflow: "taken" });
-      const [running, ending] = [await leased(store), await leased(store)];
+      const [running, ending] = [await leasedRun(store), await leasedRun(store)];
       const queued = await create(store, { workflow: "queued" });
       const transaction = await openWithDuplicate(db, taken);
       await whileOpen(db, transaction, "commit", async () => {
         await claimOne(store, queued);
         await commitOk(store, aPart(running, { steps: [aStep(1)] }));
-        await send(store, running);
+        await sendTo(store, running);
         await store.terminate(targetOf(ending), "terminate");
         await create(store);
       });
-      equal(await statusOf(store, ending), "terminated", "the terminated run");
-      equal((await stepsOf(store, running)).length, 1, "steps");
+      equal(await currentStatus(store, ending), "terminated", "the terminated run");
+      equal((await recordedSteps(store, running)).length, 1, "steps");
     },
   ),
 
@@ -205,7 +205,7 @@ export const transactionCases: readonly ConformanceCase[] = [
 
   realTime("a commit does not wait for an id that an open transaction has taken", async (world) => {
     const { db, store } = world;
-    const [spawning, other] = [await leased(store), await leased(store)];
+    const [spawning, other] = [await leasedRun(store), await leasedRun(store)];
     const transaction = await db.begin();
     const child = anInstance({ workflow: "child" });
     await store.create([child], { tx: transaction.tx });
@@ -217,8 +217,8 @@ export const transactionCases: readonly ConformanceCase[] = [
     const answers = await whileOpen(db, transaction, "rollback", () => store.commit(parts));
     equal(answers[1]?.kind, "ok", "its neighbour");
     if (answers[0]?.kind === "busy") await commitOk(store, parts[0]!);
-    equal((await stepsOf(store, spawning)).length, 1, "steps");
-    equal(await statusOf(store, child), "queued", "the child");
+    equal((await recordedSteps(store, spawning)).length, 1, "steps");
+    equal(await currentStatus(store, child), "queued", "the child");
   }),
 
   realTime("an id taken after a transaction began is a duplicate in it", async ({ db, store }) => {
@@ -231,7 +231,8 @@ export const transactionCases: readonly ConformanceCase[] = [
     equal(answer?.kind, "duplicate", "the answer");
     equal((await store.create([after], { tx: transaction.tx }))[0]?.kind, "created", "after it");
     await transaction.commit();
-    for (const run of [before, after]) equal(await statusOf(store, run), "queued", "the status");
+    for (const run of [before, after])
+      equal(await currentStatus(store, run), "queued", "the status");
   }),
 
   realTime("a run can be claimed while open transactions name it", async ({ db, store }) => {
@@ -245,7 +246,7 @@ export const transactionCases: readonly ConformanceCase[] = [
   ...Object.entries(whatARunDoes).map(([verb, act]) =>
     realTime(`a run can ${verb} while open transactions name it`, async ({ db, store }) => {
       for (const open of [openWithDuplicate, openWithEvent]) {
-        const run = await leased(store, { workflow: `named-${unique()}` });
+        const run = await leasedRun(store, { workflow: `named-${unique()}` });
         const transaction = await open(db, run);
         await whileOpen(db, transaction, "rollback", () => act(store, run));
       }
@@ -255,27 +256,27 @@ export const transactionCases: readonly ConformanceCase[] = [
   realTime(
     "what the engine was told is stored survives a user's rollback",
     async ({ db, store }) => {
-      const run = await leased(store);
+      const run = await leasedRun(store);
       const transaction = await db.begin();
       await store.create([anInstance({ workflow: "other" })], { tx: transaction.tx });
       await whileOpen(db, transaction, "rollback", async () => {
         await commitOk(store, aPart(run, { steps: [aStep(1)] }));
-        await send(store, run);
+        await sendTo(store, run);
       });
-      equal((await stepsOf(store, run)).length, 1, "steps");
-      equal((await eventsOf(store, run)).length, 1, "events");
+      equal((await recordedSteps(store, run)).length, 1, "steps");
+      equal((await recordedEvents(store, run)).length, 1, "events");
     },
   ),
 
   realTime("creates in transactions go on while the engine works", async ({ db, store }) => {
     const runner = await aRunner(store);
-    const hot = await leased(store, { workflow: "hot", runner });
+    const hot = await leasedRun(store, { workflow: "hot", runner });
     let parts = 0;
     const engine = async () => {
       for (let i = 0; i < 100; i++) {
         parts += 1;
         await commitOk(store, aPart(hot, { partNumber: parts, steps: [aStep(parts)] }));
-        await send(store, hot);
+        await sendTo(store, hot);
       }
     };
     const users = async () => {
@@ -289,6 +290,6 @@ export const transactionCases: readonly ConformanceCase[] = [
     };
     await atOnce([engine, users], "engine and users");
     equal((await claim(store, runner)).length, 15, "created in transactions");
-    equal((await stepsOf(store, hot)).length, parts, "committed by the engine");
+    equal((await recordedSteps(store, hot)).length, parts, "committed by the engine");
   }),
 ];

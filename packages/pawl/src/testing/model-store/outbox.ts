@@ -10,7 +10,7 @@ import type {
   HookSettlement,
   Page,
 } from "../../store/store.js";
-import type { Instance } from "./run.js";
+import type { ModelInstance } from "./run.js";
 
 type Kept = { -readonly [Field in keyof HookRow]: HookRow[Field] } & {
   dueAt: DbTime | null;
@@ -29,13 +29,13 @@ export class ModelOutbox {
     this.#clock = clock;
   }
 
-  enqueued({ workflow, id, run }: Instance, reason: EnqueueReason, hooked = false): void {
+  enqueued({ workflow, id, run }: ModelInstance, reason: EnqueueReason, hooked = false): void {
     if (hooked || this.#registered.has("onWorkflowEnqueued")) {
       this.#post("onWorkflowEnqueued", workflow, id, run.runNumber, reason);
     }
   }
 
-  finished({ workflow, id, run }: Instance): void {
+  finished({ workflow, id, run }: ModelInstance): void {
     if (!this.#registered.has("onInstanceFinished")) return;
     this.#post("onInstanceFinished", workflow, id, run.runNumber, run.status);
   }

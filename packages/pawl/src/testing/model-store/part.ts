@@ -1,10 +1,10 @@
 import { isTerminal } from "../../model/status.js";
 import { isSettled, type DbTime, type StepRecord } from "../../store/records.js";
 import type { Part, PartAnswer, StepWrite, Wake } from "../../store/store.js";
-import { after, end, eventsOf, giveUp, isLeased, pauseRequested, type Run } from "./run.js";
+import { after, end, eventsOfRun, giveUp, isLeased, pauseRequested, type ModelRun } from "./run.js";
 
 /** What a part of the run's present claim does to it. */
-export function applyPart(run: Run, part: Part, now: DbTime): PartAnswer {
+export function applyPart(run: ModelRun, part: Part, now: DbTime): PartAnswer {
   // Only a part of this very claim can have ended the turn: it was applied before.
   if (!isLeased(run)) return { ...ended(run), now: run.finishedAt ?? now };
   for (const step of part.steps) writeStep(run, part, step, now);
@@ -22,7 +22,7 @@ export function applyPart(run: Run, part: Part, now: DbTime): PartAnswer {
 
 /** What becomes of the ticket. Finish beats pause, pause beats park, an unseen event beats park. */
 function endTurn(
-  run: Run,
+  run: ModelRun,
   { next, partNumber, takeovers, seenEvents }: Part,
   now: DbTime,
 ): PartAnswer {
@@ -53,7 +53,7 @@ function endTurn(
       break;
   }
   if (!isLeased(run)) return { ...ended(run), now };
-  const events = eventsOf(run).slice(seenEvents);
+  const events = eventsOfRun(run).slice(seenEvents);
   return { kind: "ok", now, state: "leased", pauseRequested: pauseRequested(run), events };
 }
 
@@ -63,14 +63,14 @@ function wakeAt(wake: Wake | null, now: DbTime): DbTime | null {
 }
 
 /** The answer to a part whose run is leased no more. */
-function ended(run: Run): Omit<Extract<PartAnswer, { kind: "ok" }>, "now"> {
+function ended(run: ModelRun): Omit<Extract<PartAnswer, { kind: "ok" }>, "now"> {
   const state = isTerminal(run.status) ? "finished" : run.status === "paused" ? "paused" : "parked";
   return { kind: "ok", state, pauseRequested: false, events: [] };
 }
 
 /** Only a newer part overwrites a step; its identity and its start stay. */
 function writeStep(
-  run: Run,
+  run: ModelRun,
   { claimNumber, partNumber }: Part,
   step: StepWrite,
   now: DbTime,

@@ -7,19 +7,13 @@ import type {
   RunRecord,
   StepRecord,
 } from "../../store/records.js";
-import type {
-  HistoryEntry,
-  HistoryPage,
-  HistoryQuery,
-  ListQuery,
-  Page,
-} from "../../store/store.js";
-import { eventsOf, runOf, stepsOf, type Instance, type Run } from "./run.js";
+import type { HistoryRow, HistoryPage, HistoryQuery, ListQuery, Page } from "../../store/store.js";
+import { eventsOfRun, runOf, stepsOfRun, type ModelInstance, type ModelRun } from "./run.js";
 
 const RUNS_LISTED = 100;
 
 export function listed(
-  instances: readonly Instance[],
+  instances: readonly ModelInstance[],
   { workflow, status, order, pageSize, cursor }: ListQuery,
 ): Page<InstanceRecord> {
   const about = JSON.stringify(["list", workflow, status ?? null, order]);
@@ -38,7 +32,7 @@ export function listed(
   return pageOf(rest, pageSize, (last) => encodeCursor(about, [last.createdAt, last.iid]));
 }
 
-export function historyOf(instance: Instance, query: HistoryQuery): HistoryPage {
+export function historyOf(instance: ModelInstance, query: HistoryQuery): HistoryPage {
   const { runNumber = instance.run.runNumber, order, pageSize, cursor } = query;
   const runs = [instance.run, ...instance.pastRuns].slice(0, RUNS_LISTED).map(toRunRecord);
   const run = runOf(instance, runNumber);
@@ -48,8 +42,8 @@ export function historyOf(instance: Instance, query: HistoryQuery): HistoryPage 
   const [step = null, event = null] = from as number[];
   const isBeyond = (position: number, last: number | null): boolean =>
     last === null || (order === "oldest" ? position > last : position < last);
-  const steps = stepsOf(run).filter(({ ord }) => isBeyond(ord, step));
-  const events = eventsOf(run).filter(({ number }) => isBeyond(number, event));
+  const steps = stepsOfRun(run).filter(({ ord }) => isBeyond(ord, step));
+  const events = eventsOfRun(run).filter(({ number }) => isBeyond(number, event));
   if (order === "newest") for (const entries of [steps, events]) entries.reverse();
 
   const entries = merged(steps, events, order, run?.attempts ?? []);
@@ -63,7 +57,7 @@ export function historyOf(instance: Instance, query: HistoryQuery): HistoryPage 
   return { ...page, runNumber, runs };
 }
 
-function toRunRecord(run: Run): RunRecord {
+function toRunRecord(run: ModelRun): RunRecord {
   const { runNumber, status, output, error, startedAt, finishedAt } = run;
   return { runNumber, status, output, error, startedAt, finishedAt };
 }
@@ -76,7 +70,7 @@ export function toRecord({
   origin,
   createdAt,
   run,
-}: Instance): InstanceRecord {
+}: ModelInstance): InstanceRecord {
   return { iid, workflow, id, params, origin, createdAt, ...toRunRecord(run) };
 }
 
@@ -93,8 +87,8 @@ function merged(
   events: readonly EventRecord[],
   order: HistoryQuery["order"],
   attempts: readonly AttemptRecord[],
-): HistoryEntry[] {
-  const entries: HistoryEntry[] = [];
+): HistoryRow[] {
+  const entries: HistoryRow[] = [];
   const [restOfSteps, restOfEvents] = [[...steps], [...events]];
   for (;;) {
     const [step] = restOfSteps;

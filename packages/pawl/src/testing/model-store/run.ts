@@ -1,11 +1,11 @@
 import { type InstanceState } from "../../model/status.js";
 import { transition, type Command } from "../../model/transitions.js";
 import type { AttemptRecord, DbTime, EventRecord, StepRecord } from "../../store/records.js";
-import type { Delivery, NewInstance } from "../../store/store.js";
+import type { RunMessage, NewInstance } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 
 /** One generation of an instance. From `owner` on it is the ticket: how a live run is queued or held. */
-export type Run = {
+export type ModelRun = {
   readonly runNumber: number;
   status: InstanceState;
   output: string | null;
@@ -32,7 +32,7 @@ export type Run = {
   historyBytes: number;
 };
 
-export type Instance = {
+export type ModelInstance = {
   readonly iid: string;
   readonly workflow: string;
   readonly id: string;
@@ -44,16 +44,16 @@ export type Instance = {
   claimNumber: number;
   /** Every terminate and restart that was carried out. */
   readonly operations: Set<string>;
-  run: Run;
+  run: ModelRun;
   /** What restarts replaced, newest first. */
-  readonly pastRuns: Run[];
+  readonly pastRuns: ModelRun[];
 };
 
 /** Queued and due now. */
 export function newInstance(
   { iid, workflow, id, queue, params, origin }: NewInstance,
   createdAt: DbTime,
-): Instance {
+): ModelInstance {
   return {
     iid,
     workflow,
@@ -69,7 +69,7 @@ export function newInstance(
   };
 }
 
-export function newRun(runNumber: number, dueAt: DbTime): Run {
+export function newRun(runNumber: number, dueAt: DbTime): ModelRun {
   return {
     runNumber,
     status: "queued",
@@ -91,13 +91,13 @@ export function newRun(runNumber: number, dueAt: DbTime): Run {
   };
 }
 
-export function after(run: Run, command: Command): InstanceState {
+export function after(run: ModelRun, command: Command): InstanceState {
   const outcome = transition(run.status, command);
   if ("refused" in outcome) throw new Error(`${command} of a ${run.status} run`);
   return outcome.state;
 }
 
-export function leaseTo(instance: Instance, owner: string, now: DbTime): void {
+export function leaseTo(instance: ModelInstance, owner: string, now: DbTime): void {
   const { run } = instance;
   instance.claimNumber += 1;
   run.status = after(run, "claim");
@@ -111,7 +111,7 @@ export function leaseTo(instance: Instance, owner: string, now: DbTime): void {
 
 /** A pause that was asked for wins: the run then waits for its resume alone. */
 export function giveUp(
-  run: Run,
+  run: ModelRun,
   command: "park" | "release",
   dueAt: DbTime | null,
   waitMask: number,
@@ -125,7 +125,7 @@ export function giveUp(
   run.historyBytes = historyBytes;
 }
 
-export function end(run: Run, status: InstanceState, now: DbTime): void {
+export function end(run: ModelRun, status: InstanceState, now: DbTime): void {
   run.status = status;
   run.finishedAt = now;
   run.owner = null;
@@ -134,8 +134,8 @@ export function end(run: Run, status: InstanceState, now: DbTime): void {
 
 /** Numbered in the order of arrival; later than all that its owner has seen, whatever the clock says. */
 export function receive(
-  run: Run,
-  { eventId, kind, type, payload }: Omit<Delivery, "iid">,
+  run: ModelRun,
+  { eventId, kind, type, payload }: Omit<RunMessage, "iid">,
   now: DbTime,
 ): { readonly woken: boolean; readonly number: number; readonly createdAt: DbTime } {
   const number = run.events.length + 1;
@@ -147,29 +147,29 @@ export function receive(
   return { woken, number, createdAt };
 }
 
-export function isLeased(run: Run): boolean {
+export function isLeased(run: ModelRun): boolean {
   return run.owner !== null;
 }
 
-export function pauseRequested(run: Run): boolean {
+export function pauseRequested(run: ModelRun): boolean {
   return run.status === "waitingForPause";
 }
 
-export function hasEvent(run: Run, eventId: string): boolean {
+export function hasEvent(run: ModelRun, eventId: string): boolean {
   return run.events.some((event) => event.eventId === eventId);
 }
 function masksMeet(a: number, b: number): boolean {
   return (BigInt(a) & BigInt(b)) !== 0n;
 }
 
-export function runOf(instance: Instance, runNumber: number): Run | undefined {
+export function runOf(instance: ModelInstance, runNumber: number): ModelRun | undefined {
   return [instance.run, ...instance.pastRuns].find((run) => run.runNumber === runNumber);
 }
 
-export function stepsOf(run: Run | undefined): StepRecord[] {
+export function stepsOfRun(run: ModelRun | undefined): StepRecord[] {
   return (run?.steps ?? []).map(({ record }) => record).toSorted((a, b) => a.ord - b.ord);
 }
 
-export function eventsOf(run: Run | undefined): EventRecord[] {
+export function eventsOfRun(run: ModelRun | undefined): EventRecord[] {
   return (run?.events ?? []).map(({ record }) => record);
 }

@@ -9,7 +9,7 @@ import type {
   ClaimRequest,
   ControlAnswer,
   CreateAnswer,
-  Delivery,
+  RunMessage,
   FailedHookRow,
   FailedHooksQuery,
   HeartbeatAnswer,
@@ -42,9 +42,9 @@ import { historyOf, listed, toRecord } from "./reading.js";
 import {
   after,
   end,
-  eventsOf,
+  eventsOfRun,
   hasEvent,
-  type Instance,
+  type ModelInstance,
   isLeased,
   leaseTo,
   newInstance,
@@ -52,10 +52,10 @@ import {
   pauseRequested,
   receive,
   runOf,
-  stepsOf,
+  stepsOfRun,
 } from "./run.js";
 
-type Runner = { readonly id: string; leaseUntil: DbTime; dead: boolean };
+type ModelRunner = { readonly id: string; leaseUntil: DbTime; dead: boolean };
 
 /**
  * What the port promises, said a second time in plain arrays, to compare real stores with. One caller at a
@@ -68,9 +68,9 @@ type Runner = { readonly id: string; leaseUntil: DbTime; dead: boolean };
  */
 export class ModelStore implements Store<object> {
   readonly #clock: Clock;
-  readonly #instances: Instance[] = [];
-  readonly #runners: Runner[] = [];
-  readonly #inbox: Delivery[] = [];
+  readonly #instances: ModelInstance[] = [];
+  readonly #runners: ModelRunner[] = [];
+  readonly #inbox: RunMessage[] = [];
   readonly #outbox: ModelOutbox;
 
   constructor(clock: Clock) {
@@ -129,7 +129,7 @@ export class ModelStore implements Store<object> {
     });
   }
 
-  #add(item: NewInstance, hooked?: boolean): Instance {
+  #add(item: NewInstance, hooked?: boolean): ModelInstance {
     const instance = newInstance(item, this.#clock.now());
     this.#instances.push(instance);
     this.#outbox.enqueued(instance, "create", hooked);
@@ -167,7 +167,7 @@ export class ModelStore implements Store<object> {
     return { kind: "accepted", woken, owner, place, claimed };
   }
 
-  #isInInbox({ iid, runNumber, eventId }: Delivery): boolean {
+  #isInInbox({ iid, runNumber, eventId }: RunMessage): boolean {
     return this.#inbox.some(
       (sent) => sent.iid === iid && sent.runNumber === runNumber && sent.eventId === eventId,
     );
@@ -226,7 +226,7 @@ export class ModelStore implements Store<object> {
     command: Exclude<UserCommand, "sendEvent">,
     target: Target,
     operationId: string | null,
-    carryOut: (instance: Instance, becomes: InstanceState) => void,
+    carryOut: (instance: ModelInstance, becomes: InstanceState) => void,
   ): Promise<ControlAnswer> {
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
@@ -284,11 +284,11 @@ export class ModelStore implements Store<object> {
   }
 
   /** Undefined also for one that never registered. */
-  #alive(id: string): Runner | undefined {
+  #alive(id: string): ModelRunner | undefined {
     return this.#runners.find((runner) => runner.id === id && !runner.dead);
   }
 
-  #isOrphan({ run }: Instance): boolean {
+  #isOrphan({ run }: ModelInstance): boolean {
     return run.owner !== null && this.#alive(run.owner) === undefined;
   }
 
@@ -327,7 +327,7 @@ export class ModelStore implements Store<object> {
     return within.filter((each) => this.#isOrphan(each)).map(({ run }) => run.status);
   }
 
-  #claim(instance: Instance, runner: Runner): Claimed {
+  #claim(instance: ModelInstance, runner: ModelRunner): Claimed {
     const { run } = instance;
     const takenOver = this.#isOrphan(instance);
     const isNew = !run.resuming;
@@ -347,7 +347,7 @@ export class ModelStore implements Store<object> {
   async reopen(id: string, requests: readonly ReopenRequest[]): Promise<Claimed[]> {
     const runner = this.#alive(id);
     if (runner === undefined) return [];
-    const isAsked = ({ iid, claimNumber, run }: Instance): boolean =>
+    const isAsked = ({ iid, claimNumber, run }: ModelInstance): boolean =>
       requests.some(
         (request) =>
           request.iid === iid &&
@@ -363,7 +363,7 @@ export class ModelStore implements Store<object> {
       });
   }
 
-  #claimed({ iid, workflow, id, claimNumber, createdAt, params, run }: Instance): Claimed {
+  #claimed({ iid, workflow, id, claimNumber, createdAt, params, run }: ModelInstance): Claimed {
     return {
       iid,
       workflow,
@@ -388,8 +388,8 @@ export class ModelStore implements Store<object> {
       return {
         iid,
         params: instance?.params ?? null,
-        steps: stepsOf(run).map(asLoaded),
-        events: eventsOf(run).filter(({ consumedBy }) => consumedBy === null),
+        steps: stepsOfRun(run).map(asLoaded),
+        events: eventsOfRun(run).filter(({ consumedBy }) => consumedBy === null),
       };
     });
   }
@@ -419,7 +419,7 @@ export class ModelStore implements Store<object> {
       if (instance?.claimNumber !== claimNumber || !isLeased(instance.run)) return { kind: "lost" };
       const { run } = instance;
       run.seenAt = Math.max(run.seenAt, this.#clock.now());
-      const events = eventsOf(run).slice(seenEvents);
+      const events = eventsOfRun(run).slice(seenEvents);
       return { kind: "ok", now: run.seenAt, pauseRequested: pauseRequested(run), events };
     });
   }
@@ -495,18 +495,18 @@ export class ModelStore implements Store<object> {
     return instance === undefined ? null : historyOf(instance, query);
   }
 
-  #find({ workflow, id }: Target): Instance | undefined {
+  #find({ workflow, id }: Target): ModelInstance | undefined {
     return this.#instances.find((known) => known.workflow === workflow && known.id === id);
   }
 
   /** In the order of `iid`. */
-  #live(): Instance[] {
+  #live(): ModelInstance[] {
     return this.#instances
       .filter(({ run }) => !isTerminal(run.status))
       .toSorted((a, b) => (a.iid < b.iid ? -1 : 1));
   }
 }
 
-function isIn(lanes: readonly Lane[], { queue, workflow }: Instance): boolean {
+function isIn(lanes: readonly Lane[], { queue, workflow }: ModelInstance): boolean {
   return lanes.some((lane) => lane.queue === queue && lane.handler === workflow);
 }

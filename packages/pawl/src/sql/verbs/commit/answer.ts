@@ -32,7 +32,7 @@ function fateOf(part: Part, row: Row | undefined): Fate {
   return mine && finishedAt !== null ? { finishedAt } : "lost";
 }
 
-export function* answer(
+export function* answerParts(
   parts: readonly Part[],
   locked: readonly Row[],
   /** The time, if parts without a row are simply leased; null if they were not locked. */

@@ -1,7 +1,7 @@
 import { isSettled } from "../../../store/records.js";
 import type { Part, StepWrite } from "../../../store/store.js";
 import { wakeTime } from "../../../store/wake.js";
-import { literal } from "../../dialects/mysql.js";
+import { mysqlLiteral } from "../../dialects/mysql.js";
 import type { Sql } from "../../sql.js";
 import type { Row, Script, Statement } from "../../statement.js";
 
@@ -21,7 +21,7 @@ export function byKeys(
 ): (keys: readonly string[], meanwhile: () => void) => Script<Row[]> {
   const statement = sql.bulk(name, text);
   return function* (keys, meanwhile) {
-    return yield { ...statement.with(), list: keys.map(literal).join(","), meanwhile };
+    return yield { ...statement.with(), list: keys.map(mysqlLiteral).join(","), meanwhile };
   };
 }
 
@@ -58,7 +58,7 @@ export function bulkSteps(sql: Sql, onConflict: string): (parts: readonly Part[]
           }
           list += `${list === "" ? "" : ","}(${head},${at - step.tookMs}`;
           if (hasEnds) list += isSettled(step.status) ? `,${at}` : ",NULL";
-          if (hasWakes) list += `,${literal(step.wake && wakeTime(step.wake, at))}`;
+          if (hasWakes) list += `,${mysqlLiteral(step.wake && wakeTime(step.wake, at))}`;
           list += ")";
         }
         if (list !== "") yield { ...statement.with(), list };
@@ -84,10 +84,10 @@ function draftOf(parts: readonly Part[]): Draft {
   const hasWakes = has(({ wake }) => wake !== null);
   const filled = Object.entries(nullable).filter(([, key]) => has((step) => step[key] !== null));
   const rows = parts.flatMap((part) => {
-    const run = `${literal(part.iid)},${part.runNumber},${part.claimNumber},${part.partNumber}`;
+    const run = `${mysqlLiteral(part.iid)},${part.runNumber},${part.claimNumber},${part.partNumber}`;
     return part.steps.map((step) => {
-      let head = `${run},${step.ord},${step.calledAfter},${literal(step.name)},${step.count},${literal(step.type)},${literal(step.status)},${step.attempts}`;
-      for (const [, key] of filled) head += `,${literal(step[key])}`;
+      let head = `${run},${step.ord},${step.calledAfter},${mysqlLiteral(step.name)},${step.count},${mysqlLiteral(step.type)},${mysqlLiteral(step.status)},${step.attempts}`;
+      for (const [, key] of filled) head += `,${mysqlLiteral(step[key])}`;
       return { head, step };
     });
   });

@@ -4,7 +4,7 @@ import type { Row, RowValues, Script } from "../../statement.js";
 import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../event-rows.js";
 import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/posting.js";
-import { answer, type MissingParts } from "./answer.js";
+import { answerParts, type MissingParts } from "./answer.js";
 import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress } from "./progress.js";
@@ -176,7 +176,7 @@ export function inSteps(
         const at = yield* lockPlain(parts, steps.prepare);
         if (at !== null) {
           yield* steps.write(at);
-          return yield* answer(parts, [], at, events, missing);
+          return yield* answerParts(parts, [], at, events, missing);
         }
       }
       const all = rowsOf(parts, newInboxId);
@@ -196,7 +196,7 @@ export function inSteps(
         if (rows.deliveries.length > 0) yield deliver.with({ deliveries: rows.deliveries });
         yield* endTurns(fresh, rows.parts, byIid, at, hooked);
       }
-      return yield* answer(parts, locked, null, events, missing);
+      return yield* answerParts(parts, locked, null, events, missing);
     },
   };
 }

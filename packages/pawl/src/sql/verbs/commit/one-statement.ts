@@ -4,7 +4,7 @@ import type { Row, Script, Statement, Values } from "../../statement.js";
 import type { EventReader } from "../event-rows.js";
 import { isRegistered, postSelected } from "../hooks/posting.js";
 import { isAmong } from "../is-among.js";
-import { answer, type MissingParts } from "./answer.js";
+import { answerParts, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
 import { isProgressWithEvents, oddSql, progressColumns, progressRow } from "./progress.js";
 import { areNew, columns, consumedRows, rowsOf, stepRows } from "./rows.js";
@@ -161,13 +161,13 @@ export function inOneStatement(
         const odd = rows.filter((row) => row["iid"] !== null);
         // Rows only of tickets that are not simply leased, unless some were not locked.
         const at = int(first, "count") === parts.length ? int(first, "now") : null;
-        return yield* answer(parts, odd, at, events, missing);
+        return yield* answerParts(parts, odd, at, events, missing);
       }
       const rows = rowsOf(parts, newInboxId);
       const { attempts, spawns, deliveries } = rows;
       const extra = attempts.length + spawns.length + deliveries.length > 0;
       const locked = extra ? yield full.with(rows) : yield* written("turn", parts, rows);
-      return yield* answer(parts, locked, null, events, missing);
+      return yield* answerParts(parts, locked, null, events, missing);
     },
   };
 }

@@ -29,7 +29,7 @@ type Header = Pick<Part, "iid" | "runNumber" | "claimNumber" | "seenEvents" | "n
 /**
  * What a run has not yet written. One part is on its way at a time, frozen; what comes meanwhile is for the next.
  */
-export class Writes {
+export class PartDraft {
   readonly #dirty = new Set<Step>();
   /** Of these, the ones whose start is written before their bodies. */
   readonly #starting = new Set<Step>();

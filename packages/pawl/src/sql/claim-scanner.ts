@@ -8,7 +8,10 @@ import type { NextDue } from "./verbs/next-due.js";
 const REST = 30;
 const MAX_REST_MS = 60_000;
 
-type Run = <Args extends readonly unknown[], T>(verb: Verb<Args, T>, ...args: Args) => Promise<T>;
+type RunVerb = <Args extends readonly unknown[], T>(
+  verb: Verb<Args, T>,
+  ...args: Args
+) => Promise<T>;
 
 /**
  * Claimed tickets leave dead entries at the low end of the index, and an old snapshot (a backup) keeps them
@@ -16,7 +19,7 @@ type Run = <Args extends readonly unknown[], T>(verb: Verb<Args, T>, ...args: Ar
  * last one stopped, and what became visible below that (a transaction that committed late) is found by the next look at
  * everything.
  */
-export class Claims {
+export class ClaimScanner {
   #lanes = "";
   #lowWater: LowWater = everything;
   /** By the database's clock, which may step back: then runs are due below the marks. */
@@ -26,7 +29,7 @@ export class Claims {
   #owesLook = false;
 
   constructor(
-    private readonly run: Run,
+    private readonly run: RunVerb,
     private readonly verbs: { readonly claim: Claim; readonly nextDue: NextDue },
     private readonly clock: Clock,
     private readonly trustsMarks: boolean,

@@ -1,5 +1,5 @@
 import { StoreClosedError } from "../../store/errors.js";
-import type { Lane } from "../driver.js";
+import type { ConnectionClass } from "../driver.js";
 
 export interface Connection {
   /** Set when the connection is lost, in use or idle. */
@@ -12,10 +12,10 @@ export interface Connection {
  * again after they broke. Callers queue in order, one request beside the engine; requests leave one connection to the engine, so that a
  * request that waits for a user's lock never holds up a commit or a heartbeat.
  */
-export class Lanes<C extends Connection> {
+export class EngineConnections<C extends Connection> {
   readonly #idle: C[] = [];
-  readonly #waiting: Record<Lane, (() => void)[]> = { engine: [], request: [] };
-  readonly #busy: Record<Lane, number> = { engine: 0, request: 0 };
+  readonly #waiting: Record<ConnectionClass, (() => void)[]> = { engine: [], request: [] };
+  readonly #busy: Record<ConnectionClass, number> = { engine: 0, request: 0 };
   #closed = false;
 
   constructor(
@@ -23,7 +23,7 @@ export class Lanes<C extends Connection> {
     private readonly open: () => Promise<C>,
   ) {}
 
-  async use<T>(lane: Lane, work: (connection: C) => Promise<T>): Promise<T> {
+  async use<T>(lane: ConnectionClass, work: (connection: C) => Promise<T>): Promise<T> {
     if (this.#hasRoom(lane)) this.#busy[lane] += 1;
     else await new Promise<void>((turn) => this.#waiting[lane].push(turn));
     try {
@@ -48,13 +48,13 @@ export class Lanes<C extends Connection> {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  #hasRoom(lane: Lane): boolean {
+  #hasRoom(lane: ConnectionClass): boolean {
     const { engine, request } = this.#busy;
     if (engine + request >= this.size) return false;
     return lane === "engine" || request < Math.max(1, this.size - 1);
   }
 
-  #admit(lane: Lane): void {
+  #admit(lane: ConnectionClass): void {
     if (!this.#hasRoom(lane)) return;
     const turn = this.#waiting[lane].shift();
     if (turn === undefined) return;

@@ -3,7 +3,7 @@ import type { Logger } from "../model/logger.js";
 import type { Cancel, Runtime } from "../model/seams.js";
 import type { PollAnswer, Store } from "../store/store.js";
 
-export interface LookEvents {
+export interface TicketPollEvents {
   /** Whether the run still has its turn here. */
   isLeased(run: Run): boolean;
   lost(run: Run): void;
@@ -14,17 +14,17 @@ const BUSY_MS = 20;
 const RETRY_MS = 1_000;
 
 /** Looks at leased runs' tickets: the time, new events, a pause. All that are wanted together are one read. */
-export class Looks {
+export class TicketPolls {
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #logger: Logger;
-  readonly #events: LookEvents;
+  readonly #events: TicketPollEvents;
   readonly #wanted = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
   /** Perhaps not ours any more: no body of theirs starts until a look has found them. */
   readonly #doubted = new Set<Run>();
 
-  constructor(store: Store, runtime: Runtime, logger: Logger, events: LookEvents) {
+  constructor(store: Store, runtime: Runtime, logger: Logger, events: TicketPollEvents) {
     this.#store = store;
     this.#runtime = runtime;
     this.#logger = logger;

@@ -8,7 +8,7 @@ import { askSibling, siblingStore } from "./siblings.js";
 const SPREAD_KEY = "pawl.spread";
 
 /** One of the objects of a layout. */
-export class Place {
+export class Shard {
   readonly #layout: Layout;
   /** Null if the object is none of the layout's. */
   readonly #name: string | null;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Lanes, type Connection } from "./lanes.js";
+import { EngineConnections, type Connection } from "./engine-connections.js";
 
 function setUp(size: number) {
   const opened: Connection[] = [];
   const closed: Connection[] = [];
-  const lanes = new Lanes(size, async () => {
+  const lanes = new EngineConnections(size, async () => {
     const connection: Connection = { broken: false, close: () => void closed.push(connection) };
     opened.push(connection);
     return connection;

@@ -17,7 +17,7 @@ import type { HooksOfProcess, RunnerHints, StartedInstance } from "./ports.js";
 const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
 /** What callers ask of this process's store. Its runners and hooks are told of what they should look at. */
-export function hostedStore<Tx>(
+export function localStore<Tx>(
   store: Store<Tx>,
   hints: RunnerHints,
   hooks: HooksOfProcess,

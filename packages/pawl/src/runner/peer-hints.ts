@@ -2,10 +2,10 @@ import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel, Teller } from "../store/hints.js";
 import { targetKey, type Ended, type Target } from "../store/records.js";
-import type { FinishWaiters } from "./finish-waiters.js";
-import { Recent } from "./recent.js";
+import type { EndListeners } from "./end-listeners.js";
+import { BoundedMap } from "./bounded-map.js";
 
-export interface OthersEvents {
+export interface PeerHintEvents {
   /** Somewhere something became due: look for it in so many ms. */
   due(inMs: number): void;
   changed(owner: string, target: Target): void;
@@ -25,18 +25,18 @@ const CATCH_UP_MS = 30;
 const LAST_WORDS_MS = 500;
 
 /** What this process and the others on its database tell one another, where the database carries hints. */
-export class Others {
+export class PeerHints {
   readonly #channel: HintChannel | null;
   readonly #runtime: Runtime;
   readonly #logger: Logger;
-  readonly #waiters: FinishWaiters;
-  readonly #events: OthersEvents;
+  readonly #waiters: EndListeners;
+  readonly #events: PeerHintEvents;
   #isWanted = true;
   #stopListening: (() => void) | null = null;
   /** Who waits for the ends of which runs. */
-  readonly #awaited = new Recent<Teller[]>(MAX_REMEMBERED);
+  readonly #awaited = new BoundedMap<Teller[]>(MAX_REMEMBERED);
   /** Runs that ended here, and who was told: others may ask too late, and are told once. */
-  readonly #ended = new Recent<Teller[]>(MAX_REMEMBERED);
+  readonly #ended = new BoundedMap<Teller[]>(MAX_REMEMBERED);
   #saidOverfullAtMs = -Infinity;
   #wasHinted = false;
   #vain = 0;
@@ -45,8 +45,8 @@ export class Others {
     channel: HintChannel | undefined,
     runtime: Runtime,
     logger: Logger,
-    waiters: FinishWaiters,
-    events: OthersEvents,
+    waiters: EndListeners,
+    events: PeerHintEvents,
   ) {
     this.#channel = channel ?? null;
     this.#runtime = runtime;

@@ -1,22 +1,22 @@
-import type { Ear } from "../instances/ports.js";
+import type { EndListener } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
 import { targetKey, type Ended, type Target } from "../store/records.js";
 
 /** Those in this process who wait for a run to end. Without its outcome it is a hint: they look for themselves. */
-export class FinishWaiters {
+export class EndListeners {
   readonly #scheduler: Scheduler;
-  readonly #ears = new Map<string, Set<OpenEar>>();
+  readonly #ears = new Map<string, Set<OpenEndListener>>();
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
   }
 
-  ear(target: Target): Ear {
+  ear(target: Target): EndListener {
     const key = targetKey(target);
     const ears = this.#ears.get(key) ?? new Set();
     this.#ears.set(key, ears);
-    const ear = new OpenEar(this.#scheduler, () => {
+    const ear = new OpenEndListener(this.#scheduler, () => {
       ears.delete(ear);
       if (ears.size === 0 && this.#ears.get(key) === ears) this.#ears.delete(key);
     });
@@ -38,7 +38,7 @@ export class FinishWaiters {
   }
 }
 
-class OpenEar implements Ear {
+class OpenEndListener implements EndListener {
   readonly #scheduler: Scheduler;
   readonly close: () => void;
   #wasTold = false;

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { guardedLogger } from "../model/logger.js";
 import { webRuntime } from "../runtime.js";
 import type { Hint, HintChannel, HintListener, Teller } from "../store/hints.js";
-import { FinishWaiters } from "./finish-waiters.js";
-import { Others } from "./others.js";
+import { EndListeners } from "./end-listeners.js";
+import { PeerHints } from "./peer-hints.js";
 
 const target = { workflow: "order", id: "a" };
 
@@ -20,9 +20,9 @@ function setUp() {
       told.push([kind, to]);
     },
   };
-  const waiters = new FinishWaiters(webRuntime.scheduler);
+  const waiters = new EndListeners(webRuntime.scheduler);
   const events = { due() {}, changed() {} };
-  const others = new Others(channel, webRuntime, guardedLogger(undefined), waiters, events);
+  const others = new PeerHints(channel, webRuntime, guardedLogger(undefined), waiters, events);
   others.listen(true);
   const ask = (asker: Teller): void => listener?.hear({ kind: "awaited", target }, asker);
   return { others, told, ask, hear: (hint: Hint) => listener?.hear(hint, "other"), waiters };

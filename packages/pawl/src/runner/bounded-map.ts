@@ -1,5 +1,5 @@
 /** What was noted last, by key. Beyond so many, the older half is forgotten at once: to look for the oldest each time takes long. */
-export class Recent<T> {
+export class BoundedMap<T> {
   readonly #max: number;
   readonly #noted = new Map<string, T>();
 

@@ -14,7 +14,7 @@ import type { Run } from "./run.js";
 type Callback = (context: StepContext) => unknown;
 
 /** The `step` that a run's code is given: checks what the author wrote, and asks the run. */
-export function stepsOf(run: Run, { limits, policyOf, overrides }: EngineContext): WorkflowStep {
+export function stepApi(run: Run, { limits, policyOf, overrides }: EngineContext): WorkflowStep {
   const steps = {
     do: (name: string, second: unknown, third?: unknown) =>
       called(run, () => {

@@ -2,7 +2,7 @@ import type { Cancel, Scheduler } from "../model/seams.js";
 import type { EngineContext } from "./context.js";
 
 /** How long a run waits for its code: to call what it called before, and to await a step at all. */
-export class Patience {
+export class StallTimers {
   readonly #scheduler: Scheduler;
   readonly #timing: EngineContext["timing"];
   #stall: Cancel | null = null;

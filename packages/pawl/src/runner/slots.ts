@@ -4,7 +4,7 @@ import { targetKey, type Target } from "../store/records.js";
 
 type Named = { readonly iid: string };
 
-export interface PlaceEvents {
+export interface SlotEvents {
   taken(): void;
   freed(): void;
 }
@@ -25,9 +25,9 @@ type Expected = {
 };
 
 /** Who has a place in this process: runs whose tickets it holds, those that arrive, and new ones not yet created. */
-export class Places {
+export class Slots {
   readonly #scheduler: Scheduler;
-  readonly #events: PlaceEvents;
+  readonly #events: SlotEvents;
   readonly #leased = new Map<string, Run>();
   readonly #byTarget = new Map<string, Run>();
   /** How the ends of turns are awaited. */
@@ -39,7 +39,7 @@ export class Places {
   #onTheirWay = 0;
   readonly #onNextEnd: (() => void)[] = [];
 
-  constructor(scheduler: Scheduler, events: PlaceEvents) {
+  constructor(scheduler: Scheduler, events: SlotEvents) {
     this.#scheduler = scheduler;
     this.#events = events;
   }

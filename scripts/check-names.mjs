@@ -1,0 +1,71 @@
+// @ts-check
+// Checks that a name has one meaning: no two files of the packages declare the same exported name, and no file declares a
+// type or class of its own under a name that another file exports.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseSync } from "oxc-parser";
+
+/** @typedef {{ type: string, start: number, [key: string]: any }} Node */
+/** @typedef {{ name: string, isExported: boolean, isType: boolean, start: number }} Declared */
+
+const TYPES = ["ClassDeclaration", "TSInterfaceDeclaration", "TSTypeAliasDeclaration"];
+
+/**
+ * @param {Node} statement of a module, at its top
+ * @returns {Declared[]}
+ */
+function declaredBy(statement) {
+  const isExported = statement.type === "ExportNamedDeclaration";
+  /** @type {Node | null} */
+  const declaration = isExported ? statement["declaration"] : statement;
+  if (declaration === null || declaration === undefined) return [];
+  const { start } = declaration;
+  if (declaration.type === "VariableDeclaration") {
+    return declaration["declarations"].map((/** @type {Node} */ { id }) => {
+      return { name: id.name, isExported, isType: false, start };
+    });
+  }
+  const isType = TYPES.includes(declaration.type);
+  if (!isType && declaration.type !== "FunctionDeclaration") return [];
+  return [{ name: declaration["id"].name, isExported, isType, start }];
+}
+
+/**
+ * @param {string} root a repository
+ * @returns {string[]} one line per name with two meanings
+ */
+export function checkNames(root) {
+  /** @type {Map<string, (Declared & { where: string, file: string })[]>} */
+  const byName = new Map();
+  for (const pkg of readdirSync(path.join(root, "packages"))) {
+    const src = path.join(root, "packages", pkg, "src");
+    if (!existsSync(src)) continue;
+    const files = readdirSync(src, { recursive: true, encoding: "utf8" })
+      .map((file) => file.replaceAll(path.sep, "/"))
+      .filter((file) => /\.tsx?$/.test(file) && !/\.(test|d)\.tsx?$/.test(file));
+    for (const file of files) {
+      const text = readFileSync(path.join(src, file), "utf8");
+      for (const statement of parseSync(file, text).program.body) {
+        for (const declared of declaredBy(statement)) {
+          const line = text.slice(0, declared.start).split("\n").length;
+          const where = `packages/${pkg}/src/${file}:${line}`;
+          const known = byName.get(declared.name) ?? [];
+          byName.set(declared.name, [...known, { ...declared, where, file: `${pkg}/${file}` }]);
+        }
+      }
+    }
+  }
+  return Array.from(byName, ([name, all]) => {
+    const counted = all.filter(({ isExported, isType }) => isExported || isType);
+    const files = new Set(counted.map(({ file }) => file));
+    if (files.size < 2 || !counted.some(({ isExported }) => isExported)) return [];
+    return [`${name} has ${files.size} meanings: ${counted.map(({ where }) => where).join(", ")}`];
+  }).flat();
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const problems = checkNames(path.dirname(path.dirname(process.argv[1])));
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exit(1);
+}
