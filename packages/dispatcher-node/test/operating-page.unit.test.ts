@@ -84,17 +84,18 @@ test("the page explains every event that is logged, and no others", () => {
     "packages/pawl/src/engine/",
     "packages/pawl/src/hooks/",
     "packages/pawl/src/http/",
+    "packages/pawl/src/model/",
     "packages/pawl/src/runner/",
     "packages/dispatcher-node/src/",
     "packages/dispatcher-cloudflare-do/src/",
   ];
   const logged = folders.flatMap((folder) =>
-    readdirSync(new URL(folder, root))
+    readdirSync(new URL(folder, root), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
       .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
       .flatMap((text) => [
         ...text.matchAll(
-          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#failed|#say)\(\s*["`]([\w.]+)["`]/g,
+          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#holdFor|#failed|#say)\(\s*["`]([\w.]+)["`]/g,
         ),
       ])
       .map(([, event]) => event),

@@ -5,7 +5,7 @@ import type { Registry } from "./authoring/registry.js";
 import type { WorkflowStepConfig } from "./authoring/step.js";
 import type { StepOverrides } from "./engine/overrides.js";
 import type { EngineContext, EngineTiming } from "./engine/context.js";
-import { policyMaker } from "./engine/step-config.js";
+import { stepPolicies } from "./engine/step-config.js";
 import { hookAdministration, type HookAdministration } from "./hooks/administration.js";
 import { Deliverer } from "./hooks/deliverer.js";
 import { validHooks } from "./hooks/handlers.js";
@@ -17,6 +17,7 @@ import { bindingsMaker } from "./instances/bindings.js";
 import { localStore } from "./instances/local-store.js";
 import { rounds } from "./instances/rounds.js";
 import type { InstancesContext, RunnerHints } from "./instances/ports.js";
+import { Invariants } from "./model/invariants.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
 import { resolveLimits, type Limits } from "./model/limits.js";
@@ -114,10 +115,11 @@ export function assemble<const R extends Registry, Tx>(
     runtime,
     codec,
     limits,
-    policyOf: policyMaker(options.stepDefaults, limits.maxSleepMs),
+    policies: stepPolicies(options.stepDefaults, limits.maxSleepMs),
     repeatedStepNames: options.repeatedStepNames ?? "cached",
     onDivergence: options.onDivergence ?? "continue",
     logger,
+    invariants: new Invariants(logger),
     env: envOf(options.env, workflows),
     databaseNow: () => runner.databaseNow,
     bindingsFor: makeBindings,

@@ -4,7 +4,8 @@ import { StepTimeoutError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { Cancel, Runtime } from "../model/seams.js";
 import type { ChildCounts } from "./children.js";
-import type { Body, Step } from "./step.js";
+import type { Body } from "./kinds/kind.js";
+import type { OpenStep, Step } from "./step.js";
 
 export type RunName = {
   readonly workflow: string;
@@ -14,58 +15,65 @@ export type RunName = {
 
 export type AttemptOutcome = { readonly value: unknown } | { readonly error: unknown };
 
+export interface AttemptHost {
+  attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void;
+}
+
 /** One call of a step's body. It ends once: by the body, by its timeout, or because nobody wants it any more. */
 export class Attempt {
-  /** Whose it is, by identity. Not the run itself: what a body leaves behind holds its attempt for as long as it lives. */
+  /**
+   * The run that it belongs to, told from others by identity. It is not the `Run` itself: whatever a body leaves behind keeps
+   * its attempt in memory for as long as it lives.
+   */
   readonly of: RunName;
   readonly step: Step;
+  readonly open: OpenStep;
   readonly body: Body;
   readonly number: number;
   readonly startedAtMs: number;
+  readonly #runtime: Runtime;
   #children: ChildCounts | null = null;
   #counts: Map<string, number> | null = null;
-  readonly #runtime: Runtime;
-  /** Made when the body asks for its signal: few do, and it takes longer than all the rest. */
+  /** Made when the body asks for its signal: few do, and making it takes longer than all the rest of an attempt. */
   #aborter: Aborter | null = null;
   #abortReason: Error | null = null;
   #cancelTimeout: Cancel | null = null;
-  #ended: ((attempt: Attempt, outcome: AttemptOutcome) => void) | null;
+  /** Null once the attempt has ended. */
+  #host: AttemptHost | null;
 
-  constructor(
-    of: RunName,
-    step: Step,
-    body: Body,
-    runtime: Runtime,
-    ended: (attempt: Attempt, outcome: AttemptOutcome) => void,
-  ) {
+  constructor(of: RunName, step: Step, body: Body, runtime: Runtime, host: AttemptHost) {
     this.of = of;
     this.step = step;
+    this.open = step.open as OpenStep;
     this.body = body;
-    this.number = step.attempts + 1;
+    this.number = this.open.attempts + 1;
     this.startedAtMs = runtime.clock.now();
     this.#runtime = runtime;
-    this.#ended = ended;
+    this.#host = host;
   }
 
-  /** How often it has called steps, by name. */
+  /** How often its body has called steps, by name. */
   get counts(): Map<string, number> {
     return (this.#counts ??= new Map());
   }
 
-  /** The children that it has created so far. */
+  /** The children that its body has created so far. */
   get children(): ChildCounts {
     return (this.#children ??= new Map());
   }
 
-  begin(instanceId: string): void {
+  begin(): void {
     const { scheduler, context } = this.#runtime;
-    const given = new Given(this, instanceId);
-    const call = (): unknown => this.body.callback(given);
+    const given = new GivenContext(this);
     let result: unknown;
     let later: Promise<unknown> | null;
     try {
-      result = context === null ? call() : context.run(this, call);
-      // Without a context, who calls is known only while the body is the one that runs: what it leaves behind comes first.
+      result =
+        context === null
+          ? this.body.callback(given)
+          : context.run(this, () => this.body.callback(given));
+      // Without an async context the caller of a step is known only while its body is the one that runs. So even a body
+      // that returns no promise ends a microtask later: the steps that it has left behind are called by then.
       later = context === null || isThenable(result) ? Promise.resolve(result) : null;
     } catch (error) {
       return this.#end({ error });
@@ -78,9 +86,9 @@ export class Attempt {
     scheduler.macrotask(() => this.#watchTime());
   }
 
-  /** A body that was over at once needs no timer, which costs more than the rest of an attempt. */
+  /** A body that is over by now needs no timer, which costs more than the rest of an attempt. */
   #watchTime(): void {
-    if (this.#ended === null) return;
+    if (this.#host === null) return;
     const { scheduler, clock } = this.#runtime;
     const { timeoutMs } = this.body.policy;
     const tookMs = Math.max(0, clock.now() - this.startedAtMs);
@@ -89,9 +97,9 @@ export class Attempt {
     );
   }
 
-  /** Its result is not wanted any more: whatever it still does is its own affair. */
+  /** Nobody wants its result any more. The body may go on, and nothing that it does counts. */
   abandon(reason: string): void {
-    this.#ended = null;
+    this.#host = null;
     this.#cancelTimeout?.();
     this.#abort(new Error(reason));
   }
@@ -118,10 +126,10 @@ export class Attempt {
   }
 
   #end(outcome: AttemptOutcome): void {
-    const ended = this.#ended;
-    this.#ended = null;
+    const host = this.#host;
+    this.#host = null;
     this.#cancelTimeout?.();
-    ended?.(this, outcome);
+    host?.attemptEnded(this, outcome);
   }
 }
 
@@ -130,20 +138,20 @@ function isThenable(value: unknown): boolean {
   return (isObject || typeof value === "function") && "then" in value;
 }
 
-/** What a body is given. A class, because an object with a getter of its own takes longer to make than a step's row. */
-class Given implements StepContext {
+/** The argument of a body. It is a class, because an object with a getter of its own takes longer to make than a step's row. */
+class GivenContext implements StepContext {
   readonly step: { readonly name: string; readonly count: number };
   readonly attempt: number;
   readonly config: EffectiveStepConfig;
   readonly instanceId: string;
   readonly #attempt: Attempt;
 
-  constructor(attempt: Attempt, instanceId: string) {
+  constructor(attempt: Attempt) {
     const { name, count } = attempt.step;
     this.step = { name, count };
     this.attempt = attempt.number;
     this.config = attempt.body.policy.config;
-    this.instanceId = instanceId;
+    this.instanceId = attempt.of.id;
     this.#attempt = attempt;
   }
 

@@ -1,41 +1,52 @@
-import { encodeError } from "../model/error-codec.js";
+import { decodeError, encodeError } from "../model/error-codec.js";
+import { RunnerDiedError, StepMaxAttemptsExceeded } from "../model/errors.js";
+import { quote } from "../model/quote.js";
 import type { DbTime } from "../store/records.js";
 import type { AttemptWrite } from "../store/store.js";
-import { runnerDied } from "./settlements.js";
-import type { Step } from "./step.js";
+import type { OpenStep, Settled, Step } from "./step.js";
 
 /** How far a dead owner had come, and when its run was taken over. */
 export type TakenOver = { readonly seq: number; readonly at: DbTime };
 
 /**
- * Whether a dead owner may have used up an attempt of a step: if the row says so; or if it could start without a
- * row, with what was durable. A single attempt is spent by its row alone.
+ * Whether a dead owner may have used up an attempt of the step's body: because the row says so, or because the body could
+ * start without a row, with what was durable. A single attempt is spent by its row alone.
  */
-export function mayHaveBegun(step: Step, takenOver: TakenOver | null): boolean {
-  if (step.type !== "do" || step.body?.policy.maxAttempts === 1) return false;
-  // Who gives a run back says that its steps do not run any more.
-  if (step.recordedAs === "running") return true;
+export function mayHaveBegun(
+  { recordedAs, call }: Step,
+  { body, wakeAt }: OpenStep,
+  takenOver: TakenOver | null,
+): boolean {
+  if (body?.policy.maxAttempts === 1) return false;
+  // An owner that gives a run back rewrites the rows of the steps that do not run any more.
+  if (recordedAs === "running") return true;
   if (takenOver === null) return false;
-  if (step.recordedAs === "waiting") return (step.wakeAt ?? 0) <= takenOver.at;
-  // Whether the dead owner's code called it in its stride cannot be told: what is no step may take longer this time.
-  return step.barrier <= takenOver.seq;
+  if (recordedAs === "waiting") return (wakeAt ?? 0) <= takenOver.at;
+  // Whether the dead owner's code called it in its stride cannot be told: an await of something else may take longer now.
+  return (call?.barrier ?? 0) <= takenOver.seq;
 }
 
-/** Counts the attempt that a dead owner may have begun, and answers its record. */
-export function charge(step: Step, now: DbTime): AttemptWrite {
-  const began = beganAt(step);
-  step.attempts += 1;
-  step.needsStartRow = true;
-  step.lastError = encodeError(runnerDied({ name: step.name, attempt: step.attempts }));
-  return {
-    ord: step.ord,
-    n: step.attempts,
-    tookMs: began === null ? 0 : Math.max(0, now - began),
-    error: step.lastError,
-  };
+/** Counts the attempt that a dead owner may have begun, and returns its record. */
+export function charge({ ord, name }: Step, open: OpenStep, now: DbTime): AttemptWrite {
+  const beganAt = open.attempts === 0 ? open.recordedAt : open.wakeAt;
+  open.attempts += 1;
+  if (open.startRow === "unneeded") open.startRow = "needed";
+  open.lastError = encodeError(runnerDied(name, open.attempts));
+  // Most steps have no row before they end: then nothing tells when the attempt began.
+  const tookMs = beganAt === null ? 0 : Math.max(0, now - beganAt);
+  return { ord, n: open.attempts, tookMs, error: open.lastError };
 }
 
-/** As far as a row tells; most steps have none before they end. */
-function beganAt({ attempts, recordedAt, wakeAt }: Step): DbTime | null {
-  return attempts === 0 ? recordedAt : wakeAt;
+/** The end of a step whose attempts are used up before its body has ended once here. */
+export function noAttemptsLeft({ name }: Step, { attempts, lastError }: OpenStep): Settled {
+  // Of a single attempt nothing but its start is recorded.
+  const cause = lastError === null ? runnerDied(name, attempts) : decodeError(lastError);
+  const message = `step ${quote(name)} was begun ${attempts} times and has no attempt left`;
+  return { ok: false, text: encodeError(new StepMaxAttemptsExceeded(message, { cause })) };
+}
+
+function runnerDied(name: string, attempt: number): Error {
+  return new RunnerDiedError(
+    `the runner of attempt ${attempt} of step ${quote(name)} died before the attempt ended`,
+  );
 }

@@ -1,41 +1,43 @@
 import { fnv1a } from "../model/hash.js";
 import type { Attempt } from "./attempt.js";
 
-type Code = {
-  /** Whose body is calling; null outside of steps. */
+/** The run as its children's names need it. */
+type ParentOfChildren = {
+  readonly iid: string;
+  readonly runNumber: number;
+  /** The attempt whose body is calling; null outside of steps. */
   currentAttempt(): Attempt | null;
   /** Resolves when all that the code has seen is durable. */
-  durable(): Promise<void>;
+  whenDurable(): Promise<void>;
 };
 
-/** Counts the children of one place by what is asked for. */
+/** Counts the children that one body has created, by the id that it asked for. */
 export type ChildCounts = Map<string, number>;
 
 /**
- * Where a run's children come from: the run, the step, and which of its children. A body that is tried again, or
- * code that is replayed, names the same origins, and so creates each child once: one with an id whenever it asks for
- * that one, others in their order.
+ * Names the origins of a run's children: the run, the step, and which of its children. A body that is tried again, or code
+ * that is replayed, names the same origins, and so creates each child once. A child with an id has the same origin whenever
+ * the code asks for that id; the others are told apart by their order.
  */
 export class Children {
-  readonly #parent: string;
-  readonly #code: Code;
-  readonly #outsideSteps: ChildCounts = new Map();
+  readonly #parent: ParentOfChildren;
+  #outsideSteps: ChildCounts | null = null;
 
-  constructor(iid: string, runNumber: number, code: Code) {
-    this.#parent = `${iid}-${runNumber}`;
-    this.#code = code;
+  constructor(parent: ParentOfChildren) {
+    this.#parent = parent;
   }
 
   barrier(): Promise<void> {
-    return this.#code.durable();
+    return this.#parent.whenDurable();
   }
 
   nextOrigin(named: string | null): { readonly origin: string; readonly id: string } {
-    const attempt = this.#code.currentAttempt();
+    const { iid, runNumber } = this.#parent;
+    const attempt = this.#parent.currentAttempt();
     const place = attempt === null ? "0" : hash(`${attempt.step.count} ${attempt.step.name}`);
-    const nth = countUp(attempt?.children ?? this.#outsideSteps, named ?? "");
+    const nth = countUp(attempt?.children ?? (this.#outsideSteps ??= new Map()), named ?? "");
     const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;
-    const origin = `${this.#parent}-${place}-${which}`;
+    const origin = `${iid}-${runNumber}-${place}-${which}`;
     // Ids must not begin with a hyphen, and internal ids may.
     return { origin, id: `c${origin}` };
   }

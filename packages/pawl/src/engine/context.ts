@@ -4,22 +4,24 @@ import type { Limits } from "../model/limits.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime } from "../store/records.js";
+import type { Invariants } from "../model/invariants.js";
 import type { Children } from "./children.js";
 import type { StepOverrides } from "./overrides.js";
 import type { Run } from "./run.js";
-import type { PolicyOf } from "./step-config.js";
+import type { StepPolicies } from "./step-config.js";
 
-/** What all runs of an engine share. */
+/** All that the runs of an engine share. */
 export type EngineContext = {
   readonly runtime: Runtime;
   readonly codec: Codec;
   readonly limits: Limits;
-  readonly policyOf: PolicyOf;
+  readonly policies: StepPolicies;
   readonly repeatedStepNames: RepeatedStepNames;
   readonly onDivergence: OnDivergence;
   readonly logger: Logger;
+  readonly invariants: Invariants;
   readonly env: unknown;
-  /** About what the database's clock shows. */
+  /** The time of the database's clock, about. */
   databaseNow(): DbTime;
   /** The bindings for a run's code. */
   bindingsFor(children: Children): unknown;
@@ -29,7 +31,7 @@ export type EngineContext = {
 };
 
 export type EngineTiming = {
-  /** How long replay waits for code that does not call what it called before. */
+  /** How long a replay waits for code that does not call the steps that it called before. */
   readonly stallMs: number;
   /** A run that awaits something other than a step keeps its place; after this long it is reported. */
   readonly reportStuckMs: number;
@@ -43,26 +45,35 @@ export const defaultTiming: EngineTiming = {
   holdMs: 60_000,
 };
 
-/** The runner, as a run sees it. */
+/** The runner as a run sees it. */
 export interface RunHost {
-  /** The run has something to commit: ask it for its part. */
-  submit(run: Run): void;
-  /** Whether the lease is certain enough for a body to start. */
-  mayStartBody(run: Run): boolean;
-  /** A body starts: if it runs for a while, a row shall say so. */
-  noteSoon(): void;
-  /** Look at the run's ticket when the database's time is `at`. */
-  lookAt(run: Run, at: DbTime): void;
-  /** The code of a parked run called a step: take its ticket again. */
-  reopen(run: Run): void;
-  /** The run's claim is another's now, or nobody's. */
-  lost(run: Run): void;
-  /** The turn is over. */
-  ended(run: Run, how: TurnEnd): void;
+  readonly commits: {
+    /** The run has something to commit: the committer will ask it for its part. */
+    submit(run: Run): void;
+  };
+  readonly lease: {
+    /** Whether the lease is certain enough for a body to start. */
+    readonly isFresh: boolean;
+  };
+  readonly polls: {
+    /** The ticket may not be ours any more: no body starts until a poll has found it. */
+    isDoubted(run: Run): boolean;
+    /** Asks for a poll of the run's ticket when the database's time is `at`. */
+    at(run: Run, at: DbTime): void;
+  };
+  readonly turns: {
+    /** A body starts: if it runs for a while, a row shall say so. */
+    noteSoon(): void;
+    /** The code of a parked run called a step: its ticket is needed again. */
+    reopen(run: Run): void;
+    /** The claim is another's now, or nobody's; or the run cannot be trusted any more. */
+    lost(run: Run): void;
+    ended(run: Run, how: TurnEnd): void;
+  };
 }
 
-/** "gone": the claim is another's now, or the code was given up; nothing of the run may be kept. */
+/** How a turn ended. "gone": the code was given up, and nothing of the run may be kept. */
 export type TurnEnd = "parked" | "paused" | "finished" | "gone";
 
-/** Bodies that may still start; shared by the turns of one tick. */
+/** The bodies that may still start; the turns of one tick share it. */
 export type StepBudget = { left: number };

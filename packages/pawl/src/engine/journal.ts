@@ -3,9 +3,14 @@ import { DuplicateStepError, StepMismatchError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { LoadedStep } from "../store/records.js";
 import type { Attempt } from "./attempt.js";
-import { Step, type StepType } from "./step.js";
+import { stepKindOf } from "./kinds/index.js";
+import type { StepKind } from "./kinds/kind.js";
+import { Step, StepCall } from "./step.js";
 
-/** A step that the body of another called has that one's order there, negative: replay meets it only if the body runs again. */
+/**
+ * Whether the body of another step called the step. It has that one's order, negative, as its `calledAfter`: a replay meets it
+ * only if that body runs again.
+ */
 export function isNested({ calledAfter }: { readonly calledAfter: number }): boolean {
   return calledAfter < 0;
 }
@@ -13,24 +18,28 @@ export function isNested({ calledAfter }: { readonly calledAfter: number }): boo
 /**
  * The steps of a run: what its code may learn from them, and in which order.
  *
- * A settlement (a step's result or error) gets its number when it happens, and settlements reach the code strictly
- * by number, one a macrotask. Each step also has the number of the last one delivered when it was called. In
- * replay, number n is delivered only when every recorded step called before it has been called again: so a race
- * ends as it did, whatever decided it.
+ * A settlement (a step's result or error) gets its number when it happens, and settlements reach the code strictly by
+ * number, one per macrotask. Each step also has the number of the last settlement that had been delivered when it was called.
+ * In a replay, settlement n is delivered only when every recorded step that was called before it has been called again: so a
+ * race ends as it did, whatever decided it.
  */
 export class Journal {
   /** The number of the last settlement that the code has been given. */
   delivered = 0;
   /** The highest number given to a settlement. */
   lastSeq = 0;
+  /** Recorded settlements are still to be delivered. */
+  isReplaying: boolean;
+  /** The type of a recorded step that this code does not know. */
+  readonly unknownType: string | null = null;
   readonly #steps = new Map<string, Step>();
   readonly #counts = new Map<string, number>();
   readonly #names: RepeatedStepNames;
-  /** Recorded settlements by number, and how many of them are done with. */
-  readonly #recorded: Step[] = [];
+  /** The recorded settlements by number, and how many of them are done with. */
+  readonly #recorded: readonly Step[];
   #replayed = 0;
-  /** Recorded steps in the order of their calls, and how many of them were called again. */
-  readonly #calls: Step[] = [];
+  /** The recorded steps in the order of their calls, and how many of them have been called again. */
+  readonly #calls: readonly Step[];
   #called = 0;
   /** Settled, and not yet delivered. */
   readonly #queue: Step[] = [];
@@ -38,50 +47,56 @@ export class Journal {
 
   constructor(records: readonly LoadedStep[], names: RepeatedStepNames) {
     this.#names = names;
+    const settled: Step[] = [];
+    const called: Step[] = [];
     for (const record of records) {
-      const step = Step.recorded(record);
+      const kind = stepKindOf(record.type);
+      if (kind === undefined) {
+        this.unknownType = record.type;
+        continue;
+      }
+      const step = Step.recorded(record, kind);
       this.#steps.set(this.#key(step.name, step.count, Math.max(0, -step.calledAfter)), step);
       this.#nextOrd = Math.max(this.#nextOrd, step.ord + 1);
-      if (step.settled !== null) this.#recorded.push(step);
-      if (!isNested(step)) this.#calls.push(step);
+      if (step.settled !== null) settled.push(step);
+      if (!isNested(step)) called.push(step);
     }
-    this.#recorded = sorted(this.#recorded, seqOf);
-    this.#calls = sorted(this.#calls, ({ calledAfter }) => calledAfter);
+    this.#recorded = sorted(settled, seqOf);
+    this.#calls = sorted(called, ({ calledAfter }) => calledAfter);
     this.lastSeq = seqOf(this.#recorded.at(-1));
-  }
-
-  /** Recorded settlements are still to be delivered. */
-  get replaying(): boolean {
-    return this.#replayed < this.#recorded.length;
+    this.isReplaying = this.#recorded.length > 0;
   }
 
   /** The step that a call means: a new one, a recorded one, or one whose result the code already has. */
-  call(type: StepType, name: string, caller: Attempt | null): Step {
+  call(kind: StepKind, name: string, caller: Attempt | null): Step {
     const outer = caller?.step ?? null;
     const count = this.#countCall(name, caller);
     const key = this.#key(name, count, outer?.ord ?? 0);
     const known = this.#steps.get(key);
     if (known === undefined) {
       const calledAfter = outer === null ? this.delivered : -outer.ord;
-      const step = new Step({ ord: this.#nextOrd++, name, count, type, calledAfter });
-      // Its key has the outer one's order, which a later owner must find again.
-      if (this.#names !== "cached") step.outer = outer;
-      step.called(this.delivered, caller);
+      const step = new Step(this.#nextOrd++, name, count, kind, calledAfter);
+      // The key of a nested step has the order of the outer one, which a later owner must find again.
+      step.call = new StepCall(caller, this.#names === "cached" ? null : outer, this.delivered);
       this.#steps.set(key, step);
       return step;
     }
-    if (known.type !== type) throw mismatch(known, type);
-    if (!known.isCalled) {
-      known.called(this.delivered, caller);
+    if (known.kind !== kind) throw mismatch(known, kind);
+    const { call } = known;
+    if (call === null) {
+      known.call = new StepCall(caller, null, this.delivered);
       if (known.settled !== null && known.settled.seq <= this.delivered) this.#enqueue(known);
       return known;
     }
-    // The body of an outer step that is tried again finds what its last attempt had begun, or was given.
+    // The body of an outer step that is tried again finds the steps that its last attempt had begun, or was given.
     const isTriedAgain =
-      caller !== null && caller !== known.caller && caller.step === known.caller?.step;
-    const mayRepeat = known.isDelivered && this.#names !== "error";
+      caller !== null && caller !== call.caller && caller.step === call.caller?.step;
+    const mayRepeat = call.isDelivered && this.#names !== "error";
     if (!isTriedAgain && !mayRepeat) throw duplicate(known);
-    if (isTriedAgain) known.calledAgain(caller);
+    if (isTriedAgain) {
+      call.caller = caller;
+      call.isShared = true;
+    }
     return known;
   }
 
@@ -99,27 +114,28 @@ export class Journal {
     return count === 1 && within === "" ? name : `${name}\n${count}${within}`;
   }
 
-  /** A step has its result, or its final error. */
-  settle(step: Step, { ok, text }: { readonly ok: boolean; readonly text: string }): void {
+  /** Gives the step's result or final error its number. */
+  settle(step: Step, ok: boolean, text: string): void {
     this.lastSeq += 1;
     step.settled = { seq: this.lastSeq, ok, text };
     this.#queue.push(step);
   }
 
-  /** It is delivered as soon as it is asked for; late racers come by number, too. */
+  /** A settlement whose turn has passed is delivered as soon as its step is called; several of them by number. */
   #enqueue(late: Step): void {
     const later = this.#queue.findIndex((step) => seqOf(step) > seqOf(late));
     this.#queue.splice(later === -1 ? this.#queue.length : later, 0, late);
   }
 
-  /** The next step whose settlement the code is given; "missing" while replay waits for another to be called; or null. */
+  /** The next step whose settlement the code is given; "missing" while the replay waits for another to be called; or null. */
   next(): Step | "missing" | null {
-    while (this.replaying && !this.#hasLate) {
+    while (this.isReplaying && !this.#hasLate) {
       const step = this.#recorded[this.#replayed] as Step;
       if (this.#isMissingBefore(seqOf(step))) return "missing";
       this.#replayed += 1;
+      this.isReplaying = this.#replayed < this.#recorded.length;
       this.delivered = seqOf(step);
-      if (step.isCalled) return step;
+      if (step.call !== null) return step;
     }
     const step = this.#queue.shift();
     if (step === undefined) return null;
@@ -127,34 +143,34 @@ export class Journal {
     return step;
   }
 
-  /** A number was passed while its step was not called, and now it is. */
+  /** The number of a settlement was passed before its step was called, and now it is called. */
   get #hasLate(): boolean {
     return this.#queue.length > 0 && seqOf(this.#queue[0]) <= this.delivered;
   }
 
   #isMissingBefore(seq: number): boolean {
     let step = this.#calls[this.#called];
-    while (step?.isCalled === true || step?.isGone === true) {
+    while (step !== undefined && (step.call !== null || step.isGone)) {
       this.#called += 1;
       step = this.#calls[this.#called];
     }
     return step !== undefined && step.calledAfter < seq;
   }
 
-  /** The code does not call these any more: replay goes on without them. */
+  /** Lets the replay go on without the steps that it waits for: the code does not call them any more. */
   giveUpMissing(): Step[] {
     const next = this.#recorded[this.#replayed];
     if (next === undefined) return [];
     const missing = this.#calls.filter(
-      (step) => !step.isCalled && !step.isGone && step.calledAfter < seqOf(next),
+      (step) => step.call === null && !step.isGone && step.calledAfter < seqOf(next),
     );
     for (const step of missing) step.isGone = true;
     return missing;
   }
 
-  /** Recorded steps that the code has not called. */
+  /** The recorded steps that the code has not called. */
   uncalled(): Step[] {
-    return this.#calls.filter((step) => !step.isCalled);
+    return this.#calls.filter((step) => step.call === null);
   }
 }
 
@@ -173,18 +189,18 @@ function sorted(steps: Step[], key: (step: Step) => number): Step[] {
   return steps;
 }
 
-function mismatch(recorded: Step, type: StepType): StepMismatchError {
+function mismatch({ name, kind }: Step, called: StepKind): StepMismatchError {
   return new StepMismatchError(
-    `step ${quote(recorded.name)} is recorded as ${recorded.type} and was called as ${type}: ` +
+    `step ${quote(name)} is recorded as ${kind.type} and was called as ${called.type}: ` +
       `the code has changed under this run, or uses one name for two kinds of steps`,
   );
 }
 
-function duplicate(step: Step): DuplicateStepError {
+function duplicate({ name, call }: Step): DuplicateStepError {
   return new DuplicateStepError(
-    step.isDelivered
-      ? `step ${quote(step.name)} was already called in this run: step names must be unique`
-      : `step ${quote(step.name)} was called again while it is still running: ` +
+    call?.isDelivered === true
+      ? `step ${quote(name)} was already called in this run: step names must be unique`
+      : `step ${quote(name)} was called again while it is still running: ` +
           `give steps that run side by side different names`,
   );
 }

@@ -1,87 +1,102 @@
+import { bytesOfAll } from "../store/part-size.js";
 import type { DbTime } from "../store/records.js";
-import type { AttemptWrite, Part, StepWrite, Wake } from "../store/store.js";
+import type { AttemptWrite, Next, Part, StepWrite, Wake } from "../store/store.js";
 import { wakeTime } from "../store/wake.js";
-import type { Step } from "./step.js";
-
-/** About what a row takes besides its texts. */
-const ROW_BYTES = 100;
+import type { OpenSteps } from "./open-steps.js";
+import type { OpenStep, Step } from "./step.js";
 
 const none: readonly never[] = [];
 
-/** "resting": called, not begun, and given back so. Anything else that is not settled runs. */
-export type Doing = "waiting" | "starting" | "resting" | "running";
+/** "resting": called, not begun, and given back so. Any other step that is not settled runs. */
+type Doing = "waiting" | "starting" | "resting" | "running";
 
-/** A part on its way, and what it stands for. */
-type Frozen = {
+/** A part on its way. It is sent again unchanged until its fate is known. */
+export class FrozenPart {
+  /** "leaving": the part gives the ticket up. */
+  readonly is: "sending" | "leaving";
   readonly part: Part;
   readonly steps: readonly Step[];
+  /** The steps whose rows say that they are about to start. */
   readonly starting: readonly Step[];
+  /** The highest settlement when it was frozen. */
   readonly seq: number;
-};
+  /** The code called a step while the part was leaving: the ticket is needed again. */
+  wantsReopen = false;
+  /** A poll did not find the ticket ours while the part was leaving: the answer tells whether it still was. */
+  isMissed = false;
 
-type Header = Pick<Part, "iid" | "runNumber" | "claimNumber" | "seenEvents" | "next"> & {
-  /** The highest settlement so far. */
-  readonly seq: number;
-  readonly nowMs: number;
-  readonly doing: (step: Step) => Exclude<Doing, "starting">;
+  constructor(part: Part, steps: readonly Step[], starting: readonly Step[], seq: number) {
+    this.is = part.next.kind === "continue" ? "sending" : "leaving";
+    this.part = part;
+    this.steps = steps;
+    this.starting = starting;
+    this.seq = seq;
+  }
+}
+
+type PartHeader = {
+  readonly iid: string;
+  readonly runNumber: number;
+  readonly claimNumber: number;
 };
 
 /**
- * What a run has not yet written. One part is on its way at a time, frozen; what comes meanwhile is for the next.
+ * The part that a run will send next: all that it has not yet written. One part is on its way at a time, frozen; whatever
+ * comes meanwhile is for the next.
  */
 export class PartDraft {
+  /** About how much the run's history takes, with what is on its way. */
+  historyBytes: number;
   readonly #dirty = new Set<Step>();
-  /** Of these, the ones whose start is written before their bodies. */
+  /** The dirty steps whose start is written before their bodies. */
   readonly #starting = new Set<Step>();
   #attempts: AttemptWrite[] = [];
   #consumed: { readonly number: number; readonly ord: number }[] = [];
   #partNumber: number;
-  #frozen: Frozen | null = null;
+  #frozen: FrozenPart | null = null;
   /** The highest settlement that is certainly in the database. */
   #durable: number;
   #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
-  /** The next settlement that is written tells that there was progress since the takeover. */
+  /** The run was taken over: the next settlement that is written tells that there was progress since. */
   #mustForgive: boolean;
 
-  constructor(durable: number, wasTakenOver: boolean, parts: number) {
+  constructor(durable: number, historyBytes: number, wasTakenOver: boolean, partsSent: number) {
     this.#durable = durable;
-    this.#partNumber = parts;
+    this.historyBytes = historyBytes;
     this.#mustForgive = wasTakenOver;
-  }
-
-  add(step: Step): void {
-    this.#starting.delete(step);
-    this.#mark(step);
-  }
-
-  /** With the one that it is nested in, if that has no row yet: where there is an inner one, the outer one is known. */
-  #mark(step: Step): void {
-    this.#dirty.add(step);
-    const { outer } = step;
-    if (outer !== null && outer.recordedAs === null) this.#mark(outer);
-  }
-
-  /** Asked for at every pass until the row is there: once more while it is on its way would outlive the attempt. */
-  start(step: Step): void {
-    if (this.#frozen?.starting.includes(step) === true) return;
-    this.#starting.add(step);
-    this.#mark(step);
-  }
-
-  attempt(write: AttemptWrite): void {
-    this.#attempts.push(write);
-  }
-
-  consume(number: number, ord: number): void {
-    this.#consumed.push({ number, ord });
+    this.#partNumber = partsSent;
   }
 
   get isEmpty(): boolean {
     return this.#dirty.size === 0 && this.#attempts.length === 0;
   }
 
-  get partOnItsWay(): Part | null {
-    return this.#frozen?.part ?? null;
+  /** The step's row is to be written as it stands when the part is frozen. */
+  add(step: Step): void {
+    this.#starting.delete(step);
+    this.#mark(step);
+  }
+
+  /** A nested step's row needs the row of the step that it is nested in: its key has that one's order. */
+  #mark(step: Step): void {
+    this.#dirty.add(step);
+    const outer = step.call?.outer ?? null;
+    if (outer !== null && outer.recordedAs === null) this.#mark(outer);
+  }
+
+  /** Every pass asks for a start row until it is there. Written twice, it would outlive the attempt that it is for. */
+  addStart(step: Step): void {
+    if (this.#frozen?.starting.includes(step) === true) return;
+    this.#starting.add(step);
+    this.#mark(step);
+  }
+
+  addAttempt(write: AttemptWrite): void {
+    this.#attempts.push(write);
+  }
+
+  consume(number: number, ord: number): void {
+    this.#consumed.push({ number, ord });
   }
 
   /** Whether the database says, or soon will, that the step runs. */
@@ -103,85 +118,96 @@ export class PartDraft {
     this.#partNumber = 0;
   }
 
-  /** A start that does not happen now must not count. What a dead owner used up must, and is written all the same. */
+  /** A start that does not happen now must not count; an attempt that a dead owner used up must, and is written. */
   takeBackStarts(ready: Iterable<Step>): void {
     this.#starting.clear();
     for (const step of ready) {
-      if (!step.hasStartRow && step.attempts === step.recordedAttempts) continue;
-      step.hasStartRow = false;
+      const open = step.open as OpenStep;
+      if (open.startRow !== "written" && open.attempts === open.recordedAttempts) continue;
+      open.forgetStartRow();
       this.#dirty.add(step);
     }
   }
 
-  /** All that is new, as one part. */
-  // Property by property: with rest and spread this was the dearest function of a step.
-  freeze({ iid, runNumber, claimNumber, seenEvents, next, seq, nowMs, doing }: Header): Part {
+  /** Makes one part of all that is new. It is written property by property: rest and spread made it a step's dearest function. */
+  freeze(
+    run: PartHeader,
+    next: Next,
+    seq: number,
+    openSteps: OpenSteps,
+    nowMs: number,
+  ): FrozenPart {
     const steps = [...this.#dirty];
-    const settles = this.#mustForgive && steps.some(({ settled }) => settled !== null);
+    const isForgiven = this.#mustForgive && steps.some(({ settled }) => settled !== null);
     this.#partNumber += 1;
     const part: Part = {
-      iid,
-      runNumber,
-      claimNumber,
+      iid: run.iid,
+      runNumber: run.runNumber,
+      claimNumber: run.claimNumber,
       partNumber: this.#partNumber,
-      seenEvents,
+      seenEvents: openSteps.seenEvents,
       next,
       steps: steps.map((step) =>
-        stepWrite(step, this.#starting.has(step) ? "starting" : doing(step), nowMs),
+        stepWrite(step, this.#starting.has(step) ? "starting" : openSteps.doing(step), nowMs),
       ),
       attempts: this.#attempts.length === 0 ? none : this.#attempts,
       consumed: this.#consumed.length === 0 ? none : this.#consumed,
       spawns: none,
       deliveries: none,
-      takeovers: settles ? 0 : undefined,
+      takeovers: isForgiven ? 0 : undefined,
     };
     const starting = this.#starting.size === 0 ? none : [...this.#starting];
-    this.#frozen = { part, steps, starting, seq };
-    this.#mustForgive &&= !settles;
+    this.#frozen = new FrozenPart(part, steps, starting, seq);
+    this.#mustForgive &&= !isForgiven;
     this.#dirty.clear();
     // Mostly there are none of these, and nothing new needs to be made.
     if (starting.length > 0) this.#starting.clear();
     if (part.attempts.length > 0) this.#attempts = [];
     if (part.consumed.length > 0) this.#consumed = [];
-    return part;
+    this.historyBytes += bytesOfAll(part.steps);
+    return this.#frozen;
   }
 
   /** The part on its way is in the database since `now`. */
-  applied(now: DbTime): void {
-    const frozen = this.#frozen;
-    if (frozen === null) return;
+  applied({ part, steps, starting, seq }: FrozenPart, now: DbTime): void {
     this.#frozen = null;
-    this.#durable = frozen.seq;
-    for (const [n, step] of frozen.steps.entries()) {
-      const { status, attempts, wake } = frozen.part.steps[n] as StepWrite;
+    this.#durable = seq;
+    for (let n = 0; n < steps.length; n++) {
+      const step = steps[n] as Step;
+      const { status, attempts, wake } = part.steps[n] as StepWrite;
       step.recordedAs = status;
-      step.recordedAttempts = attempts;
-      if (status === "waiting" && wake !== null) step.wakeAt ??= wakeTime(wake, now);
+      const { open } = step;
+      if (open === null) continue;
+      open.recordedAttempts = attempts;
+      if (status === "waiting" && wake !== null) open.wakeAt ??= wakeTime(wake, now);
+      else if (status === "completed" || status === "errored") step.open = null;
     }
-    for (const step of frozen.starting) step.hasStartRow = true;
+    for (const { open } of starting) if (open !== null) open.startRow = "written";
     if (this.#barriers.length === 0) return;
-    for (const { seq, resolve } of this.#barriers) if (this.isDurable(seq)) resolve();
-    this.#barriers = this.#barriers.filter(({ seq }) => !this.isDurable(seq));
+    for (const barrier of this.#barriers) if (this.isDurable(barrier.seq)) barrier.resolve();
+    this.#barriers = this.#barriers.filter((barrier) => !this.isDurable(barrier.seq));
   }
 }
 
 function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
-  const { settled } = step;
+  const { settled, kind } = step;
+  const open = step.open as OpenStep;
   return {
     ord: step.ord,
     name: step.name,
     count: step.count,
-    type: step.type,
+    type: kind.type,
     status: statusOf(step, doing),
-    seq: settled?.seq ?? null,
+    seq: settled === null ? null : settled.seq,
     calledAfter: step.calledAfter,
-    attempts: attemptsOf(step, doing),
+    // A step with a single attempt spends it when its start is written, not when it fails.
+    attempts: doing === "starting" && open.body?.policy.maxAttempts === 1 ? 1 : open.attempts,
     // Counted from what the step had to wait for: it never starts before the one that it follows has ended.
-    tookMs: step.beganAtMs === null ? 0 : Math.max(0, nowMs - step.beganAtMs),
-    wake: wakeOf(step, doing),
-    waitKey: step.eventType,
-    result: settled?.ok === true && step.type !== "sleep" ? settled.text : null,
-    error: settled === null ? step.lastError : settled.ok ? null : settled.text,
+    tookMs: open.beganAtMs === null ? 0 : Math.max(0, nowMs - open.beganAtMs),
+    wake: kind.body !== null && settled !== null ? null : wakeOf(step, open, doing),
+    waitKey: open.waitKey,
+    result: settled !== null && settled.ok && kind.keepsResult ? settled.text : null,
+    error: settled === null ? open.lastError : settled.ok ? null : settled.text,
     isNew: step.recordedAs === null,
   };
 }
@@ -191,23 +217,9 @@ function statusOf({ settled }: Step, doing: Doing): StepWrite["status"] {
   return doing === "waiting" || doing === "resting" ? "waiting" : "running";
 }
 
-/** A step with one attempt only spends it when its start is written, not when it fails. */
-function attemptsOf(step: Step, doing: Doing): number {
-  return doing === "starting" && step.body?.policy.maxAttempts === 1 ? 1 : step.attempts;
-}
-
-/** A sleep or a wait keeps its end for people who look later, a `do` that of its pause while the next attempt runs. */
-function wakeOf({ type, settled, wakeAt, wake }: Step, doing: Doing): Wake | null {
-  if (type === "do" && (settled !== null || doing === "resting")) return null;
+/** A wait keeps its end for people who look later, a step with a body that of its pause while the next attempt runs. */
+function wakeOf({ kind, settled }: Step, { wakeAt, wake }: OpenStep, doing: Doing): Wake | null {
+  if (kind.body !== null && doing === "resting") return null;
   if (wakeAt !== null) return { at: wakeAt };
-  return settled === null && (type !== "do" || doing === "waiting") ? wake : null;
-}
-
-/** What a step adds to its run's history. */
-export function bytesOf(step: Pick<StepWrite, "result" | "error">): number {
-  return ROW_BYTES + (step.result?.length ?? 0) + (step.error?.length ?? 0);
-}
-
-export function bytesOfAll(steps: readonly Pick<StepWrite, "result" | "error">[]): number {
-  return steps.reduce((sum, step) => sum + bytesOf(step), 0);
+  return settled === null && (kind.body === null || doing === "waiting") ? wake : null;
 }

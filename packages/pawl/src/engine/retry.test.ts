@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { cappedBackoff } from "../authoring/presets.js";
 import { retryDelayMs } from "./retry.js";
-import { policyMaker } from "./step-config.js";
+import { stepPolicies } from "./step-config.js";
 
 const YEAR_MS = 365 * 86_400_000;
 
 function delays(retries: object, chance: number): (number | null)[] {
-  const policy = policyMaker(undefined, YEAR_MS)("s", { retries });
+  const policy = stepPolicies(undefined, YEAR_MS).of("s", { retries });
   const random = { next: () => chance, bytes: () => {} };
   return Array.from({ length: 11 }, (_, n) =>
     retryDelayMs(new Error("no"), n + 1, policy, { random, now: 0 }),
@@ -32,8 +32,12 @@ describe("retry delays", () => {
   });
 
   test("no delay stays none, however often; a small one grows to its limit", () => {
-    const policy = policyMaker(undefined, YEAR_MS)("s", { retries: { limit: Infinity, delay: 0 } });
-    const slow = policyMaker(undefined, YEAR_MS)("s", { retries: { limit: Infinity, delay: 1 } });
+    const policy = stepPolicies(undefined, YEAR_MS).of("s", {
+      retries: { limit: Infinity, delay: 0 },
+    });
+    const slow = stepPolicies(undefined, YEAR_MS).of("s", {
+      retries: { limit: Infinity, delay: 1 },
+    });
     const world = { random: { next: () => 0.5, bytes: () => {} }, now: 0 };
     for (const attempt of [1, 1_025, 1_000_000]) {
       expect(retryDelayMs(new Error("no"), attempt, policy, world)).toBe(0);
@@ -42,8 +46,8 @@ describe("retry delays", () => {
   });
 
   test("keys that a config does not have are refused by name", () => {
-    const policyOf = policyMaker(undefined, YEAR_MS);
-    const refused = (config: object): void => void policyOf("pay", config);
+    const policies = stepPolicies(undefined, YEAR_MS);
+    const refused = (config: object): void => void policies.of("pay", config);
     expect(() => refused({ timeOut: 5 })).toThrow('config of step "pay": there is no "timeOut"');
     expect(() => refused({ retries: { limits: 0 } })).toThrow(
       'retries of step "pay": there is no "limits"',

@@ -1,217 +1,508 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError, StepMismatchError } from "../model/errors.js";
+import type { InvariantName } from "../model/invariants.js";
+import { validStepName } from "../model/names.js";
 import type { Stride } from "../model/seams.js";
-import type { DbTime, Ended, EventRecord } from "../store/records.js";
+import { bytesOfAll } from "../store/part-size.js";
+import { targetKey, type DbTime, type Ended, type EventRecord } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
-import type { Bodies } from "./bodies.js";
-import { CallCounts } from "./call-counts.js";
+import type { Attempt, AttemptHost, AttemptOutcome } from "./attempt.js";
+import { Attempts } from "./attempts.js";
+import { MAX_REPEATS, tooManyRepeats, tooManySteps } from "./call-limits.js";
+import { charge, mayHaveBegun, noAttemptsLeft, type TakenOver } from "./charge.js";
 import { Children } from "./children.js";
-import { startCode } from "./code.js";
+import { failure, startCode, type RunOutcome } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
-import { Frontier, type Gate } from "./frontier.js";
 import { Journal } from "./journal.js";
-import { failure, type RunOutcome } from "./outcome.js";
+import type { Body, BodyRules, StepKind, StepMethod } from "./kinds/kind.js";
+import { OpenSteps } from "./open-steps.js";
+import { PartDraft } from "./part-draft.js";
+import * as state from "./run-state.js";
 import { StallTimers } from "./stall-timers.js";
-import { decoded } from "./settlements.js";
-import { mayBeUnheard, type Body, type Settlement, type Step, type StepType } from "./step.js";
-import type { StepPolicy } from "./step-config.js";
-import { Waits } from "./waits.js";
-import { bytesOfAll, PartDraft } from "./part-draft.js";
+import {
+  decodeSettlement,
+  mayBeUnheard,
+  OpenStep,
+  type Settled,
+  type Step,
+  type StepCall,
+} from "./step.js";
 
 /**
- * One run in the memory of one process: its code, what that waits for, and what is not yet written.
+ * One run in the memory of one process. This file reads as one turn, from `begin` to `committed`.
  *
- * Everything happens in passes, each in a macrotask of its own, so that the code has done all it can before we
- * look: deliver one settlement; or, when all are delivered and the code is quiet, end due waits, start bodies, and
- * ask for a commit. A commit takes all that is new; parking and finishing go with it.
+ * Everything happens in passes, each in a macrotask of its own, so that the code has done all it can by then. A pass delivers
+ * one settlement; or, when all are delivered and the code is quiet, it ends due waits, starts bodies, and asks for a commit.
+ * A commit takes all that is new; parking and finishing go with it.
  */
-export class Run {
+export class Run implements AttemptHost {
   readonly iid: string;
   readonly workflow: string;
   readonly id: string;
+  /** `targetKey` of the run. */
+  readonly key: string;
   readonly runNumber: number;
   claimNumber: number;
+  /** The bodies that may still start in this turn; null for any number. */
   budget: StepBudget | null = null;
+
+  #hold: state.Hold = state.idle;
+  #code: state.CodeState = state.running;
+  /** Requests from outside, which the run follows at the next boundary of a step. */
+  readonly #asked = { pause: false, drain: false };
 
   readonly #context: EngineContext;
   readonly #host: RunHost;
   readonly #journal: Journal;
-  readonly #children: Children;
-  #place: "leased" | "parked" | "gone" = "leased";
+  readonly #openSteps: OpenSteps;
+  readonly #attempts: Attempts;
+  readonly #draft: PartDraft;
+  readonly #takenOver: TakenOver | null;
+  #timers: StallTimers | null = null;
 
-  readonly #frontier: Frontier;
-  readonly #waits: Waits;
-  readonly #bodies: Bodies;
-  readonly #counts: CallCounts;
-
-  readonly #writes: PartDraft;
-  #historyBytes: number;
-  /** The code of the parked, or parking, run called a step. */
-  #wantsReopen = false;
-  /** A look did not find the ticket ours. */
-  #wasMissed = false;
-
-  #pauseRequested = false;
-  #isDraining = false;
-  /** Bodies were cut off: the code in memory must not go on. */
-  #isGivenBack = false;
-  #heldUntilMs: number | null = null;
-
-  /** The code does what its start, or a delivery, made it do: in every replay it will call the same steps here. */
-  #stride: Stride;
-  #hasReturned = false;
-  #outcome: RunOutcome | null = null;
+  /** The code does what its start, or a delivery, made it do: in every replay it calls the same steps here. */
+  #stride: Stride = noStride;
   #passIsDue = false;
-  readonly #patience: StallTimers;
+  /** How often the code has called steps with bodies; and in a row, steps that were answered at once. */
+  #stepCalls = 0;
+  #repeats = 0;
 
+  /** `partsSent`: how many were sent under this claim. The constructor starts nothing: the run needs its slot first. */
   constructor(
     context: EngineContext,
     host: RunHost,
-    entry: WorkflowEntry,
     claimed: Claimed,
     loaded: LoadedRun | null,
-    /** How many were sent under this claim. */
-    parts = 0,
+    partsSent = 0,
   ) {
     this.#context = context;
     this.#host = host;
-    this.#counts = new CallCounts(context.limits.maxStepsPerRun);
-    this.#patience = new StallTimers(context);
     this.iid = claimed.iid;
     this.workflow = claimed.workflow;
     this.id = claimed.id;
+    this.key = targetKey(claimed);
     this.runNumber = claimed.runNumber;
     this.claimNumber = claimed.claimNumber;
-    const events = loaded?.events ?? [];
-    // Of a new run nothing was loaded: events that were there before it began come with its first commit.
+    const steps = loaded === null ? noSteps : loaded.steps;
+    const events = loaded === null ? noEvents : loaded.events;
+    // Nothing was loaded of a new run: events that were there before it began come with its first commit.
     const seenEvents =
       loaded === null ? 0 : Math.max(claimed.eventCount, events.at(-1)?.number ?? 0);
-    const waits = new Waits(claimed.now, events, seenEvents);
-    this.#journal = new Journal(loaded?.steps ?? [], context.repeatedStepNames);
+    const wasTakenOver = claimed.takeovers > 0;
+    this.#journal = new Journal(steps, context.repeatedStepNames);
     const { lastSeq } = this.#journal;
-    this.#writes = new PartDraft(lastSeq, claimed.takeovers > 0, parts);
-    this.#historyBytes = bytesOfAll(loaded?.steps ?? []);
-    const takenOver = claimed.takeovers > 0 ? { seq: lastSeq, at: claimed.now } : null;
-    this.#frontier = new Frontier(this, context, waits, this.#writes, takenOver, {
-      settled: (step, settlement) => {
-        this.#journal.settle(step, settlement);
-        this.#writes.add(step);
-      },
-      changed: () => this.#schedulePass(),
-    });
-    this.#waits = waits;
-    this.#bodies = this.#frontier.bodies;
-    this.#children = new Children(this.iid, this.runNumber, {
-      currentAttempt: () => this.#bodies.current(),
-      durable: () => this.#writes.whenDurable(this.#journal.delivered),
-    });
-    this.#stride = context.runtime.scheduler.stride();
-    const { params } = loaded ?? claimed;
-    startCode(
-      this,
-      entry,
-      context,
-      this.#children,
-      { params, createdAt: claimed.createdAt },
-      {
-        returned: () => {
-          this.#hasReturned = true;
-        },
-        ended: (outcome) => this.#end(outcome),
-      },
-    );
+    this.#takenOver = wasTakenOver ? { seq: lastSeq, at: claimed.now } : null;
+    this.#openSteps = new OpenSteps(claimed.now, events, seenEvents);
+    this.#attempts = new Attempts(this, context, this);
+    this.#draft = new PartDraft(lastSeq, bytesOfAll(steps), wasTakenOver, partsSent);
+  }
+
+  // 1. The run has its slot: a new turn begins.
+
+  /** Calls the code for the first time in this process. */
+  begin(entry: WorkflowEntry, params: string | null, createdAt: DbTime): void {
+    const { unknownType } = this.#journal;
+    if (unknownType !== null) return this.#holdFor("step.unknownType", { type: unknownType });
+    const workflows = this.#context.bindingsFor(new Children(this));
+    this.#stride = this.#context.runtime.scheduler.stride();
+    startCode(this, entry, { params, createdAt, workflows }, this.#context);
     this.#schedulePass();
   }
 
-  get isLeased(): boolean {
-    return this.#place === "leased";
-  }
-
-  get seenEvents(): number {
-    return this.#waits.seenEvents;
-  }
-
-  get historyBytes(): number {
-    return this.#historyBytes;
-  }
-
-  /** A part was sent, and not yet answered. */
-  get #hasPartOnItsWay(): boolean {
-    return this.#writes.partOnItsWay !== null;
-  }
-
-  // What the runner tells
-
-  /** Ends the run without its code: it killed its process too often. */
-  static crashed(
-    context: EngineContext,
-    host: RunHost,
-    entry: WorkflowEntry,
-    claimed: Claimed,
-  ): Run {
-    const inert: WorkflowEntry = { ...entry, start: () => new Promise(() => {}) };
-    const run = new Run(context, host, inert, { ...claimed, takeovers: 0 }, null);
-    const reason = `the run ended its process ${claimed.takeovers} times without progress`;
-    run.#outcome = failure(new RunCrashedError(reason));
-    return run;
+  /** Ends the run without its code, which has ended its process too often. */
+  endAsCrashed(takeovers: number): void {
+    const reason = `the run ended its process ${takeovers} times without progress`;
+    this.#setCode({ is: "ended", outcome: failure(new RunCrashedError(reason)) });
+    this.#schedulePass();
   }
 
   /** The parked run was claimed again by this process: it goes on where it stands. */
-  reclaimed(claimed: Claimed, hasUnseenEvents: boolean): void {
-    this.#place = "leased";
-    this.#wantsReopen = false;
-    this.claimNumber = claimed.claimNumber;
-    this.#writes.newClaim();
-    this.#pauseRequested = false;
-    this.#waits.heard(claimed.now);
-    if (hasUnseenEvents) return; // a look brings them, and it goes on from there
-    this.#waits.looked(this.now);
+  resume(claimed: Claimed, hasUnseenEvents: boolean): void {
+    const { claimNumber } = claimed;
+    if (claimNumber !== this.claimNumber + 1) {
+      return this.#broken("run.claim", { had: this.claimNumber, got: claimNumber });
+    }
+    if (!this.#setHold(state.idle)) return;
+    this.claimNumber = claimNumber;
+    this.#draft.newClaim();
+    this.#asked.pause = false;
+    this.#openSteps.heard(claimed.now);
+    if (hasUnseenEvents) return; // a poll brings them, and the run goes on from there
+    this.#openSteps.polled(this.#openSteps.now);
     this.#schedulePass();
   }
 
-  /** A look at the ticket: the time, new events, the pause flag. */
-  look(answer: Extract<PollAnswer, { kind: "ok" }>): void {
-    if (this.#place !== "leased") return;
-    this.#waits.looked(answer.now);
-    this.#waits.take(answer.events);
-    this.#pauseRequested = answer.pauseRequested;
+  // 2. The code calls steps, and in the end it returns.
+
+  call<Input>(
+    method: StepMethod<Input>,
+    name: string,
+    first: unknown,
+    second?: unknown,
+  ): Promise<unknown> {
+    const { kind } = method;
+    let input: Input;
+    let step: Step;
+    try {
+      validStepName(name, this.#context.limits);
+      input = method.read(name, first, second, this.#context);
+    } catch (error) {
+      return this.#refuse(error);
+    }
+    if (this.#hold.is === "gone" || !state.isWanted(this.#code)) return never();
+    try {
+      step = this.#journal.call(kind, name, this.#attempts.caller());
+    } catch (error) {
+      const isHeld =
+        error instanceof StepMismatchError && this.#diverged("step.mismatch", { name });
+      return isHeld ? never() : this.#refuse(error);
+    }
+    const call = step.call as StepCall;
+    if (call.isDelivered) return this.#again(step);
+    if (call.isShared) return call.promise();
+    if (kind.body !== null) {
+      const { maxStepsPerRun } = this.#context.limits;
+      this.#stepCalls += 1;
+      if (this.#stepCalls > maxStepsPerRun) return this.#giveUp(tooManySteps(maxStepsPerRun));
+    }
+    const promise = call.promise();
+    if (step.settled === null) this.#await(step, kind, input);
+    this.#schedulePass();
+    return promise;
+  }
+
+  /** The step has no settlement: it starts, waits, or goes on as its row says. */
+  #await<Input>(step: Step, kind: StepKind<Input>, input: Input): void {
+    const hold = this.#hold;
+    if (hold.is === "parked" || hold.is === "leaving") hold.wantsReopen = true;
+    const openSteps = this.#openSteps;
+    const open = (step.open ??= new OpenStep());
+    kind.begin(step, open, input, openSteps.now, this.#context);
+    if (kind.body === null) {
+      openSteps.wait(step);
+      if (open.wakeAt === null) this.#draft.add(step);
+      return;
+    }
+    open.isNested = this.#attempts.current() !== null;
+    // Called at a time of its own, after something that is no step: only its row can tell a later owner that it began.
+    const isBounded = open.body?.policy.maxAttempts !== Infinity;
+    if (this.#stride.isOver && isBounded && open.startRow === "unneeded") open.startRow = "needed";
+    const mayBeCharged = this.#takenOver !== null || step.recordedAs === "running";
+    if (mayBeCharged && mayHaveBegun(step, open, this.#takenOver)) {
+      this.#draft.addAttempt(charge(step, open, openSteps.now));
+    }
+    if (step.recordedAs === "waiting" && open.wakeAt !== null) openSteps.wait(step);
+    else openSteps.ready.add(step);
+  }
+
+  /** The code asks again for a settlement that it was given before. */
+  #again(step: Step): Promise<unknown> {
+    if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats());
+    const delivered = decodeSettlement(step, this.#context.codec);
+    if ("value" in delivered) return Promise.resolve(delivered.value);
+    return mayBeUnheard(Promise.reject(delivered.error));
+  }
+
+  /** A wrong call rejects, and is no step. */
+  #refuse(error: unknown): Promise<never> {
+    if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats());
+    return mayBeUnheard(Promise.reject(error));
+  }
+
+  #isRepeatedTooOften(): boolean {
+    this.#repeats += 1;
+    return this.#repeats > MAX_REPEATS;
+  }
+
+  /** An endless loop must not go on because its author catches errors: the run ends here. */
+  #giveUp(error: Error): Promise<never> {
+    this.codeEnded(failure(error));
+    return never();
+  }
+
+  /** The code calls no step any more; its output may still be checked. */
+  codeReturned(): void {
+    if (this.#code.is === "running") this.#setCode(state.returned);
+  }
+
+  codeEnded(outcome: RunOutcome): void {
+    if (!state.isWanted(this.#code) || this.#hold.is === "gone") return;
+    const steps = this.#journal.uncalled().map(({ name, kind }) => ({ name, type: kind.type }));
+    if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;
+    this.#setCode({ is: "ended", outcome });
     this.#schedulePass();
   }
 
-  /** An event was added in this process. False if it is not the next one. */
+  // 3. Passes.
+
+  #schedulePass(): void {
+    if (this.#passIsDue || this.#hold.is === "gone") return;
+    this.#passIsDue = true;
+    this.#context.runtime.scheduler.macrotask(this.#pass);
+  }
+
+  /** There is one function for all passes of a run: made anew for each, they were a tenth of what a replay allocates. */
+  readonly #pass = (): void => {
+    this.#passIsDue = false;
+    this.#stride = noStride;
+    const hold = this.#hold;
+    // A part that gives the ticket up is on its way: the run goes on under its answer, or under the next claim.
+    if (hold.is === "gone" || hold.is === "leaving") return;
+    if (hold.is === "parked") {
+      if (hold.wantsReopen) this.#host.turns.reopen(this);
+      return;
+    }
+    if (state.isWanted(this.#code)) {
+      const next = this.#journal.next();
+      if (next !== null) return next === "missing" ? this.#awaitCalls() : this.#deliver(next);
+      if (this.#endWaits()) return this.#schedulePass();
+      this.#startBodies();
+      // As a rule a body was over at once: what the code does with its result goes into the same part.
+      if (this.#passIsDue) return;
+    }
+    if (hold.is === "sending" || !this.#hasNews()) return this.#watch();
+    this.#timers?.notStuck();
+    this.#host.commits.submit(this);
+  };
+
+  #deliver(step: Step): void {
+    const { codec, runtime } = this.#context;
+    this.#timers?.over();
+    // In a replay only the last delivery begins a stride: each takes 4 µs in a new process, and a step without a row that is
+    // called before is rare.
+    if (!this.#journal.isReplaying) this.#stride = runtime.scheduler.stride();
+    this.#repeats = 0;
+    (step.call as StepCall).deliver(step, codec);
+    // Not by `#schedulePass`: V8 optimises functions that small at their thousandth call, with all that they call in it. In a
+    // replay of 1,000 steps that was 20 ms of compilation beside the last ones.
+    this.#passIsDue = true;
+    runtime.scheduler.macrotask(this.#pass);
+  }
+
+  /** The replay waits for the code to call a step that it called before. */
+  #awaitCalls(): void {
+    this.#stallTimers.untilCalled(() => {
+      const missing = this.#journal.giveUpMissing();
+      if (missing.length === 0) return;
+      const steps = missing.map(({ name, kind }) => ({ name, type: kind.type }));
+      if (!this.#diverged("step.missing", { steps })) this.#schedulePass();
+    });
+  }
+
+  /** Whether any wait was over. */
+  #endWaits(): boolean {
+    const ended = this.#openSteps.endWaits();
+    for (const { step, event } of ended) {
+      const open = step.open as OpenStep;
+      if (event !== null) this.#draft.consume(event.number, step.ord);
+      const settled = open.endsAs ?? step.kind.woken(step, open, event, this.#context);
+      if (settled === null) this.#openSteps.ready.add(step);
+      else this.#settle(step, settled);
+    }
+    return ended.length > 0;
+  }
+
+  #startBodies(): void {
+    const { ready } = this.#openSteps;
+    for (const step of ready) {
+      const open = step.open as OpenStep;
+      const body = open.body as Body;
+      if (open.attempts >= body.policy.maxAttempts) {
+        ready.delete(step);
+        this.#settle(step, noAttemptsLeft(step, open));
+        this.#schedulePass();
+        continue;
+      }
+      // A body that another one awaits must start even while the run is stopping, or that one never ends.
+      if (this.#isStopping && !open.isNested) continue;
+      if (!this.#draft.isDurable((step.call as StepCall).barrier)) continue;
+      if (open.startRow === "needed") {
+        this.#draft.addStart(step);
+        continue;
+      }
+      if (!this.#host.lease.isFresh || this.#host.polls.isDoubted(this)) return;
+      ready.delete(step);
+      if (this.budget !== null) this.budget.left -= 1;
+      this.#host.turns.noteSoon();
+      this.#attempts.start(step, body);
+    }
+  }
+
+  attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {
+    const { step } = attempt;
+    this.#attempts.ended(attempt);
+    const rules = step.kind.body as BodyRules;
+    const settled = rules.judge(attempt, outcome, this.#draft, this.#context);
+    if (settled !== null) this.#settle(step, settled);
+    else {
+      this.#openSteps.wait(step);
+      this.#draft.add(step);
+    }
+    this.#schedulePass();
+  }
+
+  #settle(step: Step, { ok, text }: Settled): void {
+    this.#journal.settle(step, ok, text);
+    this.#draft.add(step);
+  }
+
+  get #isStopping(): boolean {
+    const { pause, drain } = this.#asked;
+    return pause || drain || (this.budget !== null && this.budget.left <= 0);
+  }
+
+  /** There is nothing to write and nothing to start: something else must bring the run on. */
+  #watch(): void {
+    if (this.#hold.is === "sending" || this.#code.is === "ended") return;
+    const { wake, ready, waiting } = this.#openSteps;
+    if (wake !== null && "at" in wake) this.#host.polls.at(this, wake.at);
+    if (this.#attempts.size > 0 || waiting.size > 0 || ready.size > 0) {
+      return this.#timers?.notStuck();
+    }
+    const { workflow, id, runNumber } = this;
+    this.#stallTimers.untilStuck(() => {
+      this.#context.logger.warn("run.awaitsNoStep", { workflow, id, runNumber });
+    });
+  }
+
+  get #stallTimers(): StallTimers {
+    return (this.#timers ??= new StallTimers(this.#context));
+  }
+
+  // 4. What becomes of the ticket.
+
+  #hasNews(): boolean {
+    return !this.#draft.isEmpty || this.#next().kind !== "continue";
+  }
+
+  /** What becomes of the ticket if all is committed that is known now. */
+  #next(): Next {
+    const code = this.#code;
+    switch (code.is) {
+      case "held":
+        return this.#release(code.forMs);
+      case "cut":
+        return this.#release(0);
+      case "ended":
+        return "output" in code.outcome
+          ? { kind: "complete", output: code.outcome.output }
+          : { kind: "fail", error: code.outcome.error };
+      case "returned":
+        return goesOn;
+      case "running":
+        break;
+    }
+    if (this.#passIsDue || this.#journal.isReplaying || this.#attempts.size > 0) return goesOn;
+    const { ready, waiting } = this.#openSteps;
+    if (ready.size > 0) return this.#isStopping ? this.#release(0) : goesOn;
+    if (waiting.size === 0) return goesOn;
+    const { waitMask, wake } = this.#openSteps;
+    return { kind: "park", waitMask, wake, historyBytes: this.historyBytes };
+  }
+
+  #release(inMs: number): Next {
+    return { kind: "release", inMs, historyBytes: this.historyBytes };
+  }
+
+  /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
+  part(): Part | null {
+    const hold = this.#hold;
+    if (hold.is === "sending" || hold.is === "leaving") return hold.part;
+    if (hold.is !== "idle") return null;
+    const next = this.#next();
+    if (next.kind === "release") this.#draft.takeBackStarts(this.#openSteps.ready);
+    else if (this.#code.is === "ended") this.#attempts.abandon("the run has ended");
+    if (this.#draft.isEmpty && next.kind === "continue") return null;
+    const nowMs = this.#context.runtime.clock.now();
+    const frozen = this.#draft.freeze(this, next, this.#journal.lastSeq, this.#openSteps, nowMs);
+    return this.#setHold(frozen) ? frozen.part : null;
+  }
+
+  /** The store's answer to the part. */
+  committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
+    const hold = this.#hold;
+    if (hold.is !== "sending" && hold.is !== "leaving") return;
+    this.#openSteps.heard(answer.now);
+    this.#draft.applied(hold, answer.now);
+    this.#asked.pause = answer.pauseRequested;
+    if (answer.state === "leased") return this.#goOn(hold.isMissed, answer.events);
+    if (hold.is === "sending") return this.#broken("run.answer", { state: answer.state });
+    const isKept =
+      answer.state !== "finished" && this.#code.is !== "cut" && this.#code.is !== "held";
+    const { wantsReopen } = hold;
+    this.#setHold(isKept ? { is: "parked", wantsReopen } : state.gone);
+    this.#asked.drain = false;
+    this.#host.turns.ended(this, answer.state === "finished" || isKept ? answer.state : "gone");
+    // A paused run waits for its resume, whatever its code does.
+    if (answer.state === "parked" && wantsReopen) this.#schedulePass();
+  }
+
+  /** The part kept the ticket, or its park was refused because events had arrived. */
+  #goOn(isMissed: boolean, events: readonly EventRecord[]): void {
+    // The ticket was ours when the park was refused, and a poll has not found it since.
+    if (isMissed) return this.#host.turns.lost(this);
+    this.#setHold(state.idle);
+    this.#take(events);
+    // Not in a macrotask of its own: the code has been quiet for one.
+    if (!this.#passIsDue) this.#pass();
+  }
+
+  // What the runner tells, at any time.
+
+  /** A poll of the ticket found it ours: the time, new events, the pause flag. */
+  polled(answer: Extract<PollAnswer, { kind: "ok" }>): void {
+    if (!this.isLeased) return;
+    this.#take(answer.events);
+    this.#openSteps.polled(answer.now);
+    this.#asked.pause = answer.pauseRequested;
+    this.#schedulePass();
+  }
+
+  /** An event was added in this process. Returns false if it is not the next one. */
   receive(event: EventRecord): boolean {
-    if (this.#place === "gone" || event.number !== this.seenEvents + 1) return false;
-    this.#waits.take([event]);
+    if (this.#hold.is === "gone" || event.number !== this.seenEvents + 1) return false;
+    this.#take([event]);
     this.#schedulePass();
     return true;
   }
 
-  /** A look did not find the ticket ours. Or our own part gave it up: then the answer on its way knows. */
-  isLostForSure(): boolean {
-    this.#wasMissed = this.#isGivingUp;
-    return !this.#isGivingUp;
+  #take(events: readonly EventRecord[]): void {
+    if (events.length === 0 || this.#openSteps.take(events)) return;
+    this.#broken("run.events", { numbers: events.map(({ number }) => number) });
   }
 
-  /** No body starts any more; the run gives its ticket back when those that run are done. */
+  /** A poll did not find the ticket ours. If our own part gave it up, the answer on its way knows better. */
+  isLostForSure(): boolean {
+    if (this.#hold.is !== "leaving") return true;
+    this.#hold.isMissed = true;
+    return false;
+  }
+
+  /** No body starts any more; the run gives its ticket back when the bodies that run are done. */
   drain(): void {
-    this.#isDraining = true;
+    this.#asked.drain = true;
     this.#schedulePass();
   }
 
-  /** The drain took too long: cut the running bodies off. It costs them no attempt. */
+  /** The drain took too long: the running bodies are cut off. It costs them no attempt. */
   giveBack(): void {
-    if (this.#place !== "leased" || this.#outcome !== null) return;
-    this.#isDraining = true;
-    this.#isGivenBack = true;
-    this.#frontier.interrupt("the runner is stopping");
+    if (!this.isLeased || this.#code.is === "ended") return;
+    this.#asked.drain = true;
+    if (state.isWanted(this.#code)) this.#setCode(state.cutOff);
+    for (const { step, body } of this.#attempts) {
+      if (body.policy.maxAttempts === 1) continue; // a single attempt is spent once it has begun
+      this.#openSteps.ready.add(step);
+      if (this.#draft.tellsOf(step)) this.#draft.add(step);
+    }
+    this.#attempts.abandon("the runner is stopping");
     this.#schedulePass();
   }
 
   /** The claim is lost, or the memory is needed: everything since the last commit was speculation. */
   discard(reason: string): void {
-    this.#place = "gone";
-    this.#bodies.abandon(reason);
-    this.#patience.over();
+    if (this.#hold.is !== "gone") this.#setHold(state.gone);
+    this.#attempts.abandon(reason);
+    this.#timers?.over();
   }
 
   /** Something that kept bodies from starting may be over. */
@@ -219,284 +510,114 @@ export class Run {
     this.#schedulePass();
   }
 
+  /** Adds rows for steps that run for a while, for people who watch. True if others run, and may later need one. */
+  noteRunning(olderThanMs: number): boolean {
+    const haveAll = this.#attempts.note(olderThanMs, this.#draft);
+    if (!this.#draft.isEmpty) this.#schedulePass();
+    return !haveAll;
+  }
+
+  // What the runner and children ask.
+
+  get isLeased(): boolean {
+    const { is } = this.#hold;
+    return is === "idle" || is === "sending" || is === "leaving";
+  }
+
+  get seenEvents(): number {
+    return this.#openSteps.seenEvents;
+  }
+
+  /** About how much the run's history takes. */
+  get historyBytes(): number {
+    return this.#draft.historyBytes;
+  }
+
   /** When its hold or the first of its waits ends, as far as that is registered; now, if it can start something. */
   get wakeAt(): DbTime | null {
-    if (this.#heldUntilMs !== null) return this.#frontier.waits.now + this.#heldUntilMs;
-    return this.#frontier.wakeAt;
+    const { now, ready, wake } = this.#openSteps;
+    if (this.#code.is === "held") return now + this.#code.forMs;
+    if (ready.size > 0) return now;
+    return wake !== null && "at" in wake ? wake.at : null;
   }
 
   /** How it ends, as the database says it; null while it goes on. */
   get end(): Ended | null {
-    if (this.#outcome === null) return null;
-    return "output" in this.#outcome
-      ? { status: "complete", output: this.#outcome.output, error: null }
-      : { status: "errored", output: null, error: this.#outcome.error };
+    if (this.#code.is !== "ended") return null;
+    const { outcome } = this.#code;
+    return "output" in outcome
+      ? { status: "complete", output: outcome.output, error: null }
+      : { status: "errored", output: null, error: outcome.error };
   }
 
   /** The names of the steps whose bodies run. */
   get runningSteps(): string[] {
-    return Array.from(this.#bodies.attempts, ({ step }) => step.name);
+    return Array.from(this.#attempts, ({ step }) => step.name);
   }
 
-  /** Rows for steps that run for a while, for people who watch. True if others run, and may later need one. */
-  noteRunning(olderThanMs: number): boolean {
-    const isDone = this.#bodies.note(olderThanMs);
-    if (!this.#writes.isEmpty) this.#schedulePass();
-    return !isDone;
+  /** The attempt whose body is calling; null outside of steps. */
+  currentAttempt(): Attempt | null {
+    return this.#attempts.current();
   }
 
-  // The code
-
-  #end(outcome: RunOutcome): void {
-    if (this.#outcome !== null || this.#heldUntilMs !== null || this.#place === "gone") return;
-    const steps = this.#journal.uncalled().map(({ name, type }) => ({ name, type }));
-    if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;
-    this.#outcome = outcome;
-    this.#schedulePass();
+  /** Resolves when all that the code has seen is durable. */
+  whenDurable(): Promise<void> {
+    return this.#draft.whenDurable(this.#journal.delivered);
   }
 
-  /** A step call of the code; `begin` sets up a step that has no result yet. */
-  call(type: StepType, name: string, begin: (step: Step) => void): Promise<unknown> {
-    if (this.#place === "gone" || this.#outcome !== null || this.#heldUntilMs !== null) {
-      return never();
-    }
-    let step: Step;
-    try {
-      step = this.#journal.call(type, name, this.#bodies.caller());
-    } catch (error) {
-      if (error instanceof StepMismatchError && this.#diverged("step.mismatch", { name })) {
-        return never();
-      }
-      return this.refuse(error);
-    }
-    if (step.isDelivered) return this.#mayGoOn(this.#counts.repeat()) ? this.#again(step) : never();
-    if (step.isShared) return step.promise();
-    if (type === "do" && !this.#mayGoOn(this.#counts.step())) return never();
-    const promise = step.promise();
-    if (step.settled === null) this.#await(step, begin);
-    this.#schedulePass();
-    return promise;
-  }
-
-  do(name: string, callback: Body["callback"], policy: StepPolicy): Promise<unknown> {
-    return this.call("do", name, (step) => {
-      step.body = { callback, policy, isNested: this.#bodies.current() !== null };
-      step.needsStartRow ||= policy.maxAttempts === 1;
-    });
-  }
-
-  get now(): DbTime {
-    return this.#waits.now;
-  }
-
-  /** What was called wrongly rejects, and is no step. */
-  refuse(error: unknown): Promise<never> {
-    if (!this.#mayGoOn(this.#counts.repeat())) return never();
-    return mayBeUnheard(Promise.reject(error));
-  }
-
-  /** The code asks again for what it was given before. */
-  #again(step: Step): Promise<unknown> {
-    const outcome = this.#decode(step, step.settled as Settlement);
-    if ("value" in outcome) return Promise.resolve(outcome.value);
-    return mayBeUnheard(Promise.reject(outcome.error));
-  }
-
-  /** An endless loop must not go on because its author catches errors: the run ends here. */
-  #mayGoOn(tooMany: Error | null): boolean {
-    if (tooMany !== null) this.#end(failure(tooMany));
-    return tooMany === null;
-  }
-
-  #await(step: Step, begin: (step: Step) => void): void {
-    // A run that does not park after all forgets this with its answer.
-    this.#wantsReopen = this.#place === "parked" || this.#isGivingUp;
-    begin(step);
-    this.#frontier.add(step, !this.#stride.isOver);
-  }
-
-  // Passes
-
-  #schedulePass(): void {
-    if (this.#passIsDue || this.#place === "gone") return;
-    this.#passIsDue = true;
-    this.#context.runtime.scheduler.macrotask(this.#pass);
-  }
-
-  // One function and one decoder for all passes of a run: made anew for each, they were a tenth of what a replay allocates.
-  readonly #pass = (): void => {
-    this.#passIsDue = false;
-    this.#stride = noStride;
-    if (this.#place === "gone") return;
-    if (this.#place === "parked") {
-      if (this.#wantsReopen) this.#host.reopen(this);
-      return;
-    }
-    // The ticket may be given up already: what comes next is done under the answer, or under the next claim.
-    if (this.#isGivingUp) return;
-    if (this.#outcome === null && this.#heldUntilMs === null && !this.#isGivenBack) {
-      const next = this.#journal.next();
-      if (next === "missing") return this.#wait();
-      if (next !== null) {
-        this.#patience.over();
-        // Of replayed steps only the last one's: each takes 4 µs in a new process, and a step without a row that is called before is rare.
-        if (!this.#journal.replaying) this.#stride = this.#context.runtime.scheduler.stride();
-        this.#counts.ended();
-        next.deliver(this.#decode);
-        // Here, and not by `#schedulePass`: of functions that small V8 makes optimised code at their thousandth call, with all that
-        // they call in it. In a replay of 1,000 steps that was 20 ms of compilation beside the last ones.
-        this.#passIsDue = true;
-        return this.#context.runtime.scheduler.macrotask(this.#pass);
-      }
-      if (this.#frontier.endWaits()) return this.#schedulePass();
-      this.#frontier.startBodies(this.#gate);
-      // As a rule a body was over at once: what the code does with its result goes into the same part.
-      if (this.#passIsDue) return;
-    }
-    if (this.#hasPartOnItsWay || !this.#hasNews()) return this.#watch();
-    this.#patience.notStuck();
-    this.#host.submit(this);
-  };
-
-  readonly #decode = (step: Step, settlement: Settlement) =>
-    decoded(step, settlement, this.#context.codec);
-
-  /** A part that parks, gives back or ends the run is on its way. */
-  get #isGivingUp(): boolean {
-    const part = this.#writes.partOnItsWay;
-    return part !== null && part.next.kind !== "continue";
-  }
-
-  /** Replay waits for the code to call what it called before. */
-  #wait(): void {
-    this.#patience.untilCalled(() => {
-      const missing = this.#journal.giveUpMissing();
-      if (missing.length === 0) return;
-      const steps = missing.map(({ name, type }) => ({ name, type }));
-      if (!this.#diverged("step.missing", { steps })) this.#schedulePass();
-    });
-  }
+  // States.
 
   /** Whether the run stops here, so that corrected code can go on. */
   #diverged(event: string, fields: Record<string, unknown>): boolean {
-    const { logger, onDivergence, timing } = this.#context;
+    const { logger, onDivergence } = this.#context;
+    if (onDivergence === "hold") {
+      this.#holdFor(event, fields);
+      return true;
+    }
     const { workflow, id, runNumber } = this;
     logger.warn(event, { workflow, id, runNumber, ...fields });
-    if (onDivergence !== "hold") return false;
-    this.#heldUntilMs = timing.holdMs;
-    this.#bodies.abandon("the run is held: its code does not fit its history");
+    return false;
+  }
+
+  #holdFor(event: string, fields: Record<string, unknown>): void {
+    const { logger, timing } = this.#context;
+    const { workflow, id, runNumber } = this;
+    logger.warn(event, { workflow, id, runNumber, ...fields });
+    if (state.isWanted(this.#code)) this.#setCode({ is: "held", forMs: timing.holdMs });
+    this.#attempts.abandon("the run is held: its code does not fit its history");
     this.#schedulePass();
+  }
+
+  #setHold(next: state.Hold): boolean {
+    const from = this.#hold.is;
+    if (!state.holdEdges[from].includes(next.is)) {
+      this.#broken("run.hold", { from, to: next.is });
+      return false;
+    }
+    this.#hold = next;
     return true;
   }
 
-  get #isStopping(): boolean {
-    return this.#pauseRequested || this.#isDraining || this.#budgetIsSpent;
+  #setCode(next: state.CodeState): void {
+    const from = this.#code.is;
+    if (!state.codeEdges[from].includes(next.is)) {
+      return this.#broken("run.code", { from, to: next.is });
+    }
+    this.#code = next;
   }
 
-  get #budgetIsSpent(): boolean {
-    return this.budget !== null && this.budget.left <= 0;
-  }
-
-  readonly #gate: Gate = {
-    isStopping: () => this.#isStopping,
-    mayStart: () => this.#host.mayStartBody(this),
-    started: () => {
-      if (this.budget !== null) this.budget.left -= 1;
-      this.#host.noteSoon();
-    },
-  };
-
-  /** Nothing to write and nothing to start: what will bring the run on? */
-  #watch(): void {
-    if (this.#hasPartOnItsWay || this.#outcome !== null) return;
-    const { wake } = this.#waits;
-    if (wake !== null && "at" in wake) this.#host.lookAt(this, wake.at);
-    if (!this.#frontier.isEmpty) return this.#patience.notStuck();
+  /** Memory cannot be trusted any more. The run is forgotten, and loaded again from what is durable. */
+  #broken(invariant: InvariantName, fields: object): void {
     const { workflow, id, runNumber } = this;
-    this.#patience.untilStuck(() => {
-      this.#context.logger.warn("run.awaitsNoStep", { workflow, id, runNumber });
-    });
-  }
-
-  // Commits
-
-  #hasNews(): boolean {
-    return !this.#writes.isEmpty || this.#next().kind !== "continue";
-  }
-
-  /** What becomes of the ticket if all is committed that is known now. */
-  #next(): Next {
-    const { historyBytes } = this;
-    if (this.#heldUntilMs !== null) {
-      return { kind: "release", inMs: this.#heldUntilMs, historyBytes };
-    }
-    if (this.#isGivenBack) return { kind: "release", inMs: 0, historyBytes };
-    if (this.#outcome !== null) {
-      return "output" in this.#outcome
-        ? { kind: "complete", output: this.#outcome.output }
-        : { kind: "fail", error: this.#outcome.error };
-    }
-    const isQuiet = !this.#passIsDue && !this.#journal.replaying && !this.#hasReturned;
-    if (!isQuiet || this.#bodies.count > 0) return goesOn;
-    if (this.#frontier.ready.size > 0) {
-      return this.#isStopping ? { kind: "release", inMs: 0, historyBytes } : goesOn;
-    }
-    if (this.#waits.count === 0) return goesOn;
-    const { mask: waitMask, wake } = this.#waits;
-    return { kind: "park", waitMask, wake, historyBytes };
-  }
-
-  /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
-  part(): Part | null {
-    if (this.#place !== "leased") return null;
-    const frozen = this.#writes.partOnItsWay;
-    if (frozen !== null) return frozen;
-    const next = this.#next();
-    if (next.kind === "release") this.#writes.takeBackStarts(this.#frontier.ready);
-    else if (this.#outcome !== null) this.#bodies.abandon("the run has ended");
-    if (this.#writes.isEmpty && next.kind === "continue") return null;
-    const { iid, runNumber, claimNumber, seenEvents } = this;
-    const part = this.#writes.freeze({
-      iid,
-      runNumber,
-      claimNumber,
-      seenEvents,
-      next,
-      seq: this.#journal.lastSeq,
-      nowMs: this.#context.runtime.clock.now(),
-      doing: (step) => this.#frontier.doing(step),
-    });
-    this.#historyBytes += bytesOfAll(part.steps);
-    return part;
-  }
-
-  /** The store's answer to the part. */
-  committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
-    if (!this.#hasPartOnItsWay || this.#place !== "leased") return;
-    this.#waits.heard(answer.now);
-    this.#writes.applied(answer.now);
-    this.#pauseRequested = answer.pauseRequested;
-    // It was ours when the park was refused, and a look has not found it since.
-    if (answer.state === "leased" && this.#wasMissed) return this.#host.lost(this);
-    this.#wasMissed = false;
-    if (answer.state === "leased") {
-      this.#wantsReopen = false;
-      this.#waits.take(answer.events);
-      // Not in a macrotask of its own: the code has been quiet for one.
-      if (!this.#passIsDue) this.#pass();
-      return;
-    }
-    const isKept = answer.state !== "finished" && !this.#isGivenBack && this.#heldUntilMs === null;
-    this.#place = isKept ? "parked" : "gone";
-    this.#isDraining = false;
-    this.#host.ended(this, answer.state === "finished" || isKept ? answer.state : "gone");
-    // A paused run waits for its resume, whatever its code does.
-    if (answer.state === "parked" && this.#wantsReopen) this.#schedulePass();
+    this.#context.invariants.report(invariant, { workflow, id, runNumber, ...fields });
+    this.#host.turns.lost(this);
   }
 }
 
 const goesOn: Next = { kind: "continue" };
 const noStride: Stride = { isOver: true };
+const noSteps: LoadedRun["steps"] = [];
+const noEvents: readonly EventRecord[] = [];
 
 /** Nobody waits for code that nobody wants any more. */
 function never(): Promise<never> {

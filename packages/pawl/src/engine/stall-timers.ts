@@ -1,7 +1,7 @@
 import type { Cancel, Scheduler } from "../model/seams.js";
 import type { EngineContext } from "./context.js";
 
-/** How long a run waits for its code: to call what it called before, and to await a step at all. */
+/** How long a run waits for its code: to call the steps that it called before, and to await a step at all. */
 export class StallTimers {
   readonly #scheduler: Scheduler;
   readonly #timing: EngineContext["timing"];
@@ -13,7 +13,7 @@ export class StallTimers {
     this.#timing = timing;
   }
 
-  /** Replay waits for a call: the code may be awaiting something else in between. */
+  /** The replay waits for a call: the code may be awaiting something else in between. */
   untilCalled(giveUp: () => void): void {
     this.#stall ??= this.#scheduler.grace(this.#timing.stallMs, () => {
       this.#stall = null;
@@ -21,12 +21,12 @@ export class StallTimers {
     });
   }
 
-  /** The code awaits no step. Every heartbeat finds that again: the time counts from the first. */
+  /** The code awaits no step. Every heartbeat finds that out again: the time counts from the first. */
   untilStuck(report: () => void): void {
     this.#stuck ??= this.#scheduler.after(this.#timing.reportStuckMs, report);
   }
 
-  /** There is something that will bring the run on. */
+  /** Something will bring the run on. */
   notStuck(): void {
     this.#stuck?.();
     this.#stuck = null;

@@ -41,13 +41,18 @@ const retriesOptions: Known<WorkflowRetries> = {
   retryable: true,
 };
 
-export type PolicyOf = (step: string, config: WorkflowStepConfig | undefined) => StepPolicy;
+/** Reads the configs of steps. */
+export type StepPolicies = {
+  /** For a step without a config. */
+  readonly standard: StepPolicy;
+  of(step: string, config: WorkflowStepConfig): StepPolicy;
+};
 
-/** Reads configs; what they leave open comes from the engine's defaults, and those from ours. */
-export function policyMaker(
+/** What a step's config leaves open comes from the engine's defaults, and what those leave open from the built-in ones. */
+export function stepPolicies(
   defaults: WorkflowStepConfig | undefined,
   maxDelayMs: number,
-): PolicyOf {
+): StepPolicies {
   const builtIn = withConfig({
     maxAttempts: defaultStepDefaults.retryLimit + 1,
     delayMs: defaultStepDefaults.retryDelayMs,
@@ -58,8 +63,7 @@ export function policyMaker(
     timeoutMs: defaultStepDefaults.timeoutMs,
   });
   const standard = defaults === undefined ? builtIn : parse("stepDefaults", defaults, builtIn);
-  return (step, config) =>
-    config === undefined ? standard : parse(`step ${quote(step)}`, config, standard);
+  return { standard, of: (step, config) => parse(`step ${quote(step)}`, config, standard) };
 }
 
 function parse(whose: string, config: WorkflowStepConfig, standard: StepPolicy): StepPolicy {

@@ -1,6 +1,7 @@
 import type { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
+import { bytesOfAll, ROW_BYTES } from "../store/part-size.js";
 import type { Part, PartAnswer, Store } from "../store/store.js";
 
 export type BatchLimits = {
@@ -166,13 +167,7 @@ export class Committer {
   }
 }
 
-const ROW_BYTES = 200;
-
-function sizeOf(part: Part): number {
-  const rows = part.steps.reduce((sum, { result, error }) => {
-    return sum + ROW_BYTES + (result?.length ?? 0) + (error?.length ?? 0);
-  }, ROW_BYTES);
-  const { next } = part;
+function sizeOf({ steps, next }: Part): number {
   const ending = next.kind === "complete" ? next.output : next.kind === "fail" ? next.error : null;
-  return rows + (ending?.length ?? 0);
+  return ROW_BYTES + bytesOfAll(steps) + (ending?.length ?? 0);
 }

@@ -44,7 +44,7 @@ const GIVE_BACK_MS = 5_000;
 const TICK_WAITS_FOR_HOOKS_MS = 5_000;
 
 /** Many turns at once: claims runs, gives them their leases, commits and looks, and knows where each stands. */
-export class Runner implements RunHost, RunnerHints {
+export class Runner implements RunnerHints {
   readonly #store: Store;
   readonly #context: EngineContext;
   readonly #lanes: readonly Lane[];
@@ -108,7 +108,7 @@ export class Runner implements RunHost, RunnerHints {
       refused: (run, part, message) => this.#refused(run, part, message),
       failed: () => this.#lease.lostTouch(),
     });
-    this.#looks = new TicketPolls(store, runtime, logger, {
+    this.#looks = new TicketPolls(store, this.#lease, runtime, logger, {
       isLeased: (run) => this.#places.has(run),
       lost: (run) => this.lost(run),
       failed: () => this.#lease.lostTouch(),
@@ -132,10 +132,16 @@ export class Runner implements RunHost, RunnerHints {
     };
     const entryOf = ({ workflow }: Claimed): WorkflowEntry =>
       entries.get(workflow) as WorkflowEntry;
+    const host: RunHost = {
+      commits: this.#committer,
+      lease: this.#lease,
+      polls: this.#looks,
+      turns: this,
+    };
     this.#turns = new Turns(store, workings, maxTakeovers, logger, {
-      newRun: (claimed, loaded, parts) =>
-        new Run(context, this, entryOf(claimed), claimed, loaded, parts),
-      crashedRun: (claimed) => Run.crashed(context, this, entryOf(claimed), claimed),
+      newRun: (claimed, loaded, parts) => new Run(context, host, claimed, loaded, parts),
+      begin: (run, claimed, loaded) =>
+        run.begin(entryOf(claimed), (loaded ?? claimed).params, claimed.createdAt),
       entered: (run) => {
         if (this.#isStopping) run.drain();
       },
@@ -286,14 +292,6 @@ export class Runner implements RunHost, RunnerHints {
 
   // What runs ask for
 
-  submit(run: Run): void {
-    this.#committer.submit(run);
-  }
-
-  mayStartBody(run: Run): boolean {
-    return this.#lease.isFresh && !this.#looks.isDoubted(run);
-  }
-
   /** One timer for all of them: most bodies end before it fires. */
   noteSoon(): void {
     this.#noting ??= this.#context.runtime.scheduler.after(NOTE_RUNNING_MS, () => {
@@ -301,10 +299,6 @@ export class Runner implements RunHost, RunnerHints {
       const isLeft = Array.from(this.#places.runs, (run) => run.noteRunning(NOTE_RUNNING_MS));
       if (isLeft.includes(true)) this.noteSoon();
     });
-  }
-
-  lookAt(run: Run, at: DbTime): void {
-    this.#looks.in(this.#lease.msUntil(at), run);
   }
 
   reopen(run: Run): void {

@@ -1,7 +1,9 @@
 import type { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel, Runtime } from "../model/seams.js";
+import type { DbTime } from "../store/records.js";
 import type { PollAnswer, Store } from "../store/store.js";
+import type { Lease } from "./lease.js";
 
 export interface TicketPollEvents {
   /** Whether the run still has its turn here. */
@@ -16,6 +18,7 @@ const RETRY_MS = 1_000;
 /** Looks at leased runs' tickets: the time, new events, a pause. All that are wanted together are one read. */
 export class TicketPolls {
   readonly #store: Store;
+  readonly #lease: Pick<Lease, "msUntil">;
   readonly #runtime: Runtime;
   readonly #logger: Logger;
   readonly #events: TicketPollEvents;
@@ -24,8 +27,15 @@ export class TicketPolls {
   /** Perhaps not ours any more: no body of theirs starts until a look has found them. */
   readonly #doubted = new Set<Run>();
 
-  constructor(store: Store, runtime: Runtime, logger: Logger, events: TicketPollEvents) {
+  constructor(
+    store: Store,
+    lease: Pick<Lease, "msUntil">,
+    runtime: Runtime,
+    logger: Logger,
+    events: TicketPollEvents,
+  ) {
     this.#store = store;
+    this.#lease = lease;
     this.#runtime = runtime;
     this.#logger = logger;
     this.#events = events;
@@ -45,10 +55,10 @@ export class TicketPolls {
     return this.#doubted.has(run);
   }
 
-  /** One alarm per run: a later call replaces it. */
-  in(ms: number, run: Run): void {
+  /** Polls the ticket when the database's time is `at`. A run has one alarm: a later call replaces it. */
+  at(run: Run, at: DbTime): void {
     this.#alarms.get(run)?.();
-    const cancel = this.#runtime.scheduler.after(ms, () => {
+    const cancel = this.#runtime.scheduler.after(this.#lease.msUntil(at), () => {
       this.#alarms.delete(run);
       this.soon(run);
     });
@@ -87,7 +97,7 @@ export class TicketPolls {
       if (answer.kind === "ok") {
         // What was doubted after this look was sent needs another.
         if (!this.#wanted.has(run)) this.#doubted.delete(run);
-        run.look(answer);
+        run.polled(answer);
       } else if (answer.kind === "busy") busy.push(run);
       else if (run.isLostForSure()) this.#events.lost(run);
     }

@@ -23,8 +23,7 @@ type TurnParts = {
 export interface TurnEvents {
   /** `parts`: how many were sent under this claim. */
   newRun(claimed: Claimed, loaded: LoadedRun | null, parts: number): Run;
-  /** One that ends at once: it killed its process too often. */
-  crashedRun(claimed: Claimed): Run;
+  begin(run: Run, claimed: Claimed, loaded: LoadedRun | null): void;
   entered(run: Run): void;
   /** Events came while it was parked. */
   hasNews(run: Run): void;
@@ -80,7 +79,7 @@ export class Turns {
       const live = this.#live.take(each);
       if (live !== null) turns.push(this.#goOn(live, each, budget));
       else if (this.#isHopeless(each) || !each.resuming) {
-        turns.push(this.#enter(this.#newRun(each, null), budget));
+        turns.push(this.#enterNew(each, null, budget));
       } else toLoad.push(each);
     }
     if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
@@ -111,7 +110,7 @@ export class Turns {
   #goOn(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
     const turn = this.#enter(run, budget);
     const hasNews = claimed.eventCount > run.seenEvents;
-    run.reclaimed(claimed, hasNews);
+    run.resume(claimed, hasNews);
     if (hasNews) this.#events.hasNews(run);
     return turn;
   }
@@ -205,8 +204,7 @@ export class Turns {
       if (!this.#claims.isOurs(runner)) return;
       const turns = claimed
         .filter((each) => arrival.isExpected(each))
-        .map((each) => this.#newRun(each, byIid.get(each.iid) ?? null))
-        .map((run) => this.#enter(run, budget));
+        .map((each) => this.#enterNew(each, byIid.get(each.iid) ?? null, budget));
       arrival.over();
       await Promise.all(turns);
     } catch (error) {
@@ -217,12 +215,16 @@ export class Turns {
     }
   }
 
-  #newRun(claimed: Claimed, loaded: LoadedRun | null): Run {
+  #enterNew(claimed: Claimed, loaded: LoadedRun | null, budget: StepBudget | null): Promise<void> {
     const parts = this.#sentFor(claimed)?.parts ?? 0;
     this.#sent.delete(claimed.iid);
-    return this.#isHopeless(claimed)
-      ? this.#events.crashedRun(claimed)
-      : this.#events.newRun(claimed, loaded, parts);
+    const isHopeless = this.#isHopeless(claimed);
+    const spared = isHopeless ? { ...claimed, takeovers: 0 } : claimed;
+    const run = this.#events.newRun(spared, loaded, parts);
+    const turn = this.#enter(run, budget);
+    if (isHopeless) run.endAsCrashed(claimed.takeovers);
+    else this.#events.begin(run, claimed, loaded);
+    return turn;
   }
 
   #sentFor({ iid, runNumber, claimNumber }: Claimed): Sent | null {

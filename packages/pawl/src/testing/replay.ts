@@ -6,18 +6,19 @@ import type { WorkflowStep, WorkflowStepConfig } from "../authoring/step.js";
 import { isNested } from "../engine/journal.js";
 import { defaultTiming, type EngineContext, type RunHost } from "../engine/context.js";
 import { Run } from "../engine/run.js";
-import type { StepType } from "../engine/step.js";
-import { policyMaker } from "../engine/step-config.js";
+import { stepMethods } from "../engine/step-api.js";
+import { stepPolicies } from "../engine/step-config.js";
 import { jsonPlusCodec, type Codec } from "../model/codec.js";
 import { decodeError, describeError } from "../model/error-codec.js";
 import { ValidationError } from "../model/errors.js";
 import { resolveLimits, type Limits } from "../model/limits.js";
+import { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
 import type { Cancel } from "../model/seams.js";
 import { webRuntime } from "../runtime.js";
 import { asLoaded, type LoadedStep } from "../store/records.js";
-import type { Claimed, LoadedRun } from "../store/store.js";
+import type { Claimed, LoadedRun, Part } from "../store/store.js";
 import type { ExportedHistory } from "./export-history.js";
 import { replayBindings } from "./replay-bindings.js";
 
@@ -110,7 +111,7 @@ function entryOf(
 
 type ReplayEnding = { readonly returned: true } | { readonly threw: unknown };
 
-class Replay implements RunHost {
+class Replay {
   readonly result: Promise<ReplayResult>;
   readonly #history: ExportedHistory;
   readonly #names: RepeatedStepNames;
@@ -147,13 +148,10 @@ class Replay implements RunHost {
       this.#settle = (result) =>
         result instanceof DivergenceError ? reject(result) : resolve(result);
     });
-    this.#run = new Run(
-      this.#context(limits, options),
-      this,
-      this.#observed(entry),
-      claimedFrom(history),
-      loadedFrom(history),
-    );
+    const context = this.#context(limits, options);
+    const claimed = claimedFrom(history);
+    this.#run = new Run(context, this.#host(), claimed, loadedFrom(history));
+    this.#run.begin(this.#observed(entry), history.params, history.createdAt);
   }
 
   #context(limits: Limits, options: ReplayOptions): EngineContext {
@@ -161,10 +159,11 @@ class Replay implements RunHost {
       runtime: { ...webRuntime, clock: { now: () => this.#history.exportedAt } },
       codec: this.#codec,
       limits,
-      policyOf: policyMaker(options.stepDefaults, limits.maxSleepMs),
+      policies: stepPolicies(options.stepDefaults, limits.maxSleepMs),
       repeatedStepNames: this.#names,
       onDivergence: "hold",
       logger: this.#logger(),
+      invariants: new Invariants(this.#logger()),
       env: options.env,
       databaseNow: () => this.#history.exportedAt,
       bindingsFor: (children) => options.workflows ?? replayBindings(children),
@@ -200,18 +199,12 @@ class Replay implements RunHost {
   }
 
   #noting(step: WorkflowStep): WorkflowStep {
-    const types = [
-      ["do", "do"],
-      ["sleep", "sleep"],
-      ["sleepUntil", "sleep"],
-      ["waitForEvent", "waitForEvent"],
-    ] as const;
-    const noting = types.map(([method, type]) => {
-      const call = step[method] as (...args: unknown[]) => Promise<unknown>;
+    const noting = Object.entries(stepMethods).map(([method, { kind }]) => {
+      const call = step[method as keyof WorkflowStep] as (...args: unknown[]) => Promise<unknown>;
       return [
         method,
         (name: string, ...rest: unknown[]) => {
-          this.#note(type, name);
+          this.#note(kind.type, name);
           return call(name, ...rest);
         },
       ];
@@ -219,7 +212,7 @@ class Replay implements RunHost {
     return Object.fromEntries(noting) as WorkflowStep;
   }
 
-  #note(type: StepType, name: string): void {
+  #note(type: string, name: string): void {
     const count = this.#names === "counted" ? (this.#counts.get(name) ?? 0) + 1 : 1;
     this.#counts.set(name, count);
     const call = { name, count, type, position: this.#called.length + 1 };
@@ -230,12 +223,26 @@ class Replay implements RunHost {
     if (this.#isThrough) this.#wentOn();
   }
 
-  // What the run asks of its host
+  /** A runner without a store: it starts no body, and reads the run's intentions from its parts. */
+  #host(): RunHost {
+    const wentOn = (): void => this.#wentOn();
+    return {
+      commits: { submit: (run) => this.#submitted(run.part()) },
+      lease: {
+        get isFresh() {
+          wentOn();
+          return false;
+        },
+      },
+      polls: { isDoubted: () => false, at() {} },
+      turns: { noteSoon() {}, reopen() {}, lost() {}, ended() {} },
+    };
+  }
 
-  submit(run: Run): void {
-    const part = run.part();
-    if (part === null) return;
-    switch (part.next.kind) {
+  #submitted(part: Part | null): void {
+    switch (part?.next.kind) {
+      case undefined:
+        return;
       case "release":
         return this.#finish(this.#divergence());
       case "complete":
@@ -246,17 +253,6 @@ class Replay implements RunHost {
         return this.#wentOn();
     }
   }
-
-  mayStartBody(): boolean {
-    this.#wentOn();
-    return false;
-  }
-
-  noteSoon(): void {}
-  lookAt(): void {}
-  reopen(): void {}
-  lost(): void {}
-  ended(): void {}
 
   // What that means
 

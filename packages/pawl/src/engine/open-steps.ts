@@ -1,0 +1,157 @@
+import type { DbTime, EventRecord } from "../store/records.js";
+import type { Wake } from "../store/store.js";
+import { waitMaskOf } from "../store/wait-mask.js";
+import type { OpenStep, Step } from "./step.js";
+
+/** A wait that is over: by an event, or by its time. */
+export type EndedWait = { readonly step: Step; readonly event: EventRecord | null };
+
+/**
+ * The steps that the code has called and that are not settled, as far as they do not run: ready to start, or waiting. Also the
+ * times and events that the database has told, which decide when a wait is over.
+ */
+export class OpenSteps {
+  /** Called, and not begun; in the order of their calls. */
+  readonly ready = new Set<Step>();
+  /** In the order of their calls. */
+  readonly waiting = new Set<Step>();
+  /** The latest time that the database has told. */
+  now: DbTime;
+  /** The number of the last event that came. */
+  seenEvents: number;
+  /** The time of the last poll that brought all events up to it: the store gives later ones a later time. */
+  #polledAt: DbTime;
+  /** Not consumed yet, in order. */
+  #events: EventRecord[];
+
+  constructor(now: DbTime, events: readonly EventRecord[], seenEvents: number) {
+    this.now = now;
+    this.#polledAt = now;
+    this.#events = [...events];
+    this.seenEvents = seenEvents;
+  }
+
+  wait(step: Step): void {
+    const open = openOf(step);
+    const { wake } = open;
+    if (wake !== null) open.endsNotBefore = "at" in wake ? wake.at : this.now + wake.inMs;
+    this.waiting.add(step);
+  }
+
+  /** What the step does, as its row says it. */
+  doing(step: Step): "waiting" | "resting" | "running" {
+    if (this.waiting.has(step)) return "waiting";
+    return this.ready.has(step) ? "resting" : "running";
+  }
+
+  /** The database has told its time. */
+  heard(now: DbTime): void {
+    if (now > this.now) this.now = now;
+  }
+
+  /** All events up to this time have come, or come with `take`. */
+  polled(at: DbTime): void {
+    this.heard(at);
+    this.#polledAt = Math.max(this.#polledAt, at);
+  }
+
+  /** Keeps the events that have not come before. Returns false if they are not in the order of their numbers. */
+  take(events: readonly EventRecord[]): boolean {
+    let last = 0;
+    for (const event of events) {
+      if (event.number <= last) return false;
+      last = event.number;
+      if (last <= this.seenEvents) continue;
+      this.#events.push(event);
+      this.seenEvents = last;
+    }
+    return true;
+  }
+
+  /** Takes out the waits that are over, with their events, in the order in which that happened. */
+  endWaits(): readonly EndedWait[] {
+    if (this.waiting.size === 0) return nothing;
+    const ended = endedWaits(this.waiting, this.#events, this.now, this.#polledAt);
+    if (ended.length === 0) return nothing;
+    for (const { step } of ended) this.waiting.delete(step);
+    const used = new Set(ended.map(({ event }) => event));
+    this.#events = this.#events.filter((event) => !used.has(event));
+    return ended;
+  }
+
+  /**
+   * When the first wait ends; null if none will by time. It is not later than the true end: `now` is certainly past when the
+   * database computes it.
+   */
+  get wake(): Wake | null {
+    let at = Infinity;
+    let inMs = Infinity;
+    for (const step of this.waiting) {
+      const { wakeAt, wake } = openOf(step);
+      if (wakeAt !== null) at = Math.min(at, wakeAt);
+      else if (wake !== null && "at" in wake) at = Math.min(at, wake.at);
+      else if (wake !== null) inMs = Math.min(inMs, wake.inMs);
+    }
+    if (at === Infinity) return inMs === Infinity ? null : { inMs };
+    return { at: Math.min(at, this.now + inMs) };
+  }
+
+  /** The types of events that may wake the run. */
+  get waitMask(): number {
+    const keys: string[] = [];
+    for (const step of this.waiting) {
+      const { waitKey } = openOf(step);
+      if (waitKey !== null) keys.push(waitKey);
+    }
+    return waitMaskOf(keys);
+  }
+}
+
+const nothing: readonly EndedWait[] = [];
+
+function openOf(step: Step): OpenStep {
+  return step.open as OpenStep;
+}
+
+/**
+ * Which waits are over, in the order in which that happened.
+ *
+ * Events go by number to the step that called first. An event that was there in time beats the deadline even if it is seen
+ * late, and one that came later never counts.
+ */
+function endedWaits(
+  waiting: ReadonlySet<Step>,
+  events: readonly EventRecord[],
+  now: DbTime,
+  polledAt: DbTime,
+): EndedWait[] {
+  const ended: (EndedWait & { readonly at: DbTime })[] = [];
+  const served = new Set<Step>();
+  for (const event of events) {
+    for (const step of waiting) {
+      const { kind } = step;
+      const open = openOf(step);
+      if (!kind.takesEvents || served.has(step)) continue;
+      if (open.waitKey !== event.type || open.endsAs !== null) continue;
+      // Whether a later event is in time is known once the database has told when the wait ends.
+      if (event.createdAt > (open.wakeAt ?? open.endsNotBefore)) continue;
+      served.add(step);
+      ended.push({ step, event, at: event.createdAt });
+      break;
+    }
+  }
+  for (const step of waiting) {
+    if (served.has(step)) continue;
+    const until = step.kind.takesEvents ? polledAt : now;
+    if (isOver(step, until)) ended.push({ step, event: null, at: openOf(step).wakeAt ?? until });
+  }
+  return ended.toSorted((a, b) => a.at - b.at || a.step.ord - b.step.ord);
+}
+
+function isOver(step: Step, now: DbTime): boolean {
+  const { endsAs, wakeAt, wake } = openOf(step);
+  if (endsAs !== null) return true;
+  if (wakeAt !== null) return wakeAt <= now;
+  if (wake === null || !step.kind.mayEndUnregistered) return false;
+  return "at" in wake ? wake.at <= now : wake.inMs === 0;
+}

@@ -1,0 +1,54 @@
+import type { FrozenPart } from "./part-draft.js";
+import type { RunOutcome } from "./code.js";
+
+/** A run's hold on its ticket. */
+export type Hold =
+  /** The ticket is leased, and no part is on its way. */
+  | { readonly is: "idle" }
+  /** A part is on its way; "leaving" if it gives the ticket up: parks, releases or ends the run. */
+  | FrozenPart
+  /** The run waits in memory without its ticket. */
+  | { readonly is: "parked"; wantsReopen: boolean }
+  /** The claim is lost, or the run is over: nothing of it may be kept. */
+  | { readonly is: "gone" };
+
+/** What has become of the code. */
+export type CodeState =
+  | { readonly is: "running" }
+  /** It calls no step any more; its output is still being checked. */
+  | { readonly is: "returned" }
+  | { readonly is: "ended"; readonly outcome: RunOutcome }
+  /** It does not fit its history: the run rests, so that corrected code can go on. */
+  | { readonly is: "held"; readonly forMs: number }
+  /** Its bodies were cut off by a stop: the code in memory must not go on. */
+  | { readonly is: "cut" };
+
+export const idle: Hold = { is: "idle" };
+export const gone: Hold = { is: "gone" };
+export const running: CodeState = { is: "running" };
+export const returned: CodeState = { is: "returned" };
+export const cutOff: CodeState = { is: "cut" };
+
+type Edges<State extends string> = { readonly [From in State]: readonly State[] };
+
+export const holdEdges: Edges<Hold["is"]> = {
+  idle: ["sending", "leaving", "gone"],
+  sending: ["idle", "gone"],
+  // "idle": the park was refused, because events arrived first.
+  leaving: ["idle", "parked", "gone"],
+  parked: ["idle", "gone"],
+  gone: [],
+};
+
+export const codeEdges: Edges<CodeState["is"]> = {
+  running: ["returned", "ended", "held", "cut"],
+  returned: ["ended", "held", "cut"],
+  ended: [],
+  held: [],
+  cut: [],
+};
+
+/** Whether anybody still wants what the code does. */
+export function isWanted({ is }: CodeState): boolean {
+  return is === "running" || is === "returned";
+}
