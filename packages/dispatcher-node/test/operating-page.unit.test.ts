@@ -95,7 +95,7 @@ test("the page explains every event that is logged, and no others", () => {
       .map((file) => readFileSync(new URL(folder + file, root), "utf8"))
       .flatMap((text) => [
         ...text.matchAll(
-          /(?:ogger\??\.(?:debug|info|warn|error)|#diverged|#holdFor|#failed|#say)\(\s*["`]([\w.]+)["`]/g,
+          /(?:ogger\??\.(?:debug|info|warn|error)|diverged|#holdFor|#failed|#say)\(\s*["`]([\w.]+)["`]/g,
         ),
       ])
       .map(([, event]) => event),

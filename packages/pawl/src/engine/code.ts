@@ -8,17 +8,19 @@ import type { DbTime } from "../store/records.js";
 import type { EngineContext } from "./context.js";
 import type { Run } from "./run.js";
 import { stepApi } from "./step-api.js";
+import type { StepCalls } from "./step-calls.js";
 
 /** How a run ends, as text. */
 export type RunOutcome = { readonly output: string } | { readonly error: string };
 
-/** What a run's code is called with, besides its steps. */
+/** The arguments of a run's code. */
 export type CodeInput = {
   /** As text; null for none. */
   readonly params: string | null;
   readonly createdAt: DbTime;
   /** The bindings for the run's code. */
   readonly workflows: unknown;
+  readonly steps: StepCalls;
 };
 
 /** Calls the workflow's code, once for a run in memory, and tells the run how it ends. An error that it throws is its outcome. */
@@ -41,7 +43,7 @@ export function startCode(
 async function start(
   run: Run,
   entry: WorkflowEntry,
-  { params, createdAt, workflows }: CodeInput,
+  { params, createdAt, workflows, steps }: CodeInput,
   { codec, env }: EngineContext,
 ): Promise<unknown> {
   const payload = params === null ? undefined : codec.decode(params);
@@ -53,7 +55,7 @@ async function start(
       workflowName: run.workflow,
       runNumber: run.runNumber,
     },
-    step: stepApi(run),
+    step: stepApi(steps),
     env,
     workflows,
   });

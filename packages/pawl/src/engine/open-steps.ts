@@ -96,6 +96,13 @@ export class OpenSteps {
     return { at: Math.min(at, this.now + inMs) };
   }
 
+  /** When the first wait ends, as far as that is registered; now, if a body is ready to start. */
+  get wakeAt(): DbTime | null {
+    if (this.ready.size > 0) return this.now;
+    const { wake } = this;
+    return wake !== null && "at" in wake ? wake.at : null;
+  }
+
   /** The types of events that may wake the run. */
   get waitMask(): number {
     const keys: string[] = [];

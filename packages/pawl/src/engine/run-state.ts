@@ -1,5 +1,5 @@
-import type { FrozenPart } from "./part-draft.js";
 import type { RunOutcome } from "./code.js";
+import type { FrozenPart } from "./part-draft.js";
 
 /** A run's hold on its ticket. */
 export type Hold =
@@ -29,6 +29,7 @@ export const running: CodeState = { is: "running" };
 export const returned: CodeState = { is: "returned" };
 export const cutOff: CodeState = { is: "cut" };
 
+/** The states that may follow each state. A run reports any other transition as a broken invariant. */
 type Edges<State extends string> = { readonly [From in State]: readonly State[] };
 
 export const holdEdges: Edges<Hold["is"]> = {
@@ -47,8 +48,3 @@ export const codeEdges: Edges<CodeState["is"]> = {
   held: [],
   cut: [],
 };
-
-/** Whether anybody still wants what the code does. */
-export function isWanted({ is }: CodeState): boolean {
-  return is === "running" || is === "returned";
-}

@@ -1,32 +1,34 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
-import { RunCrashedError, StepMismatchError } from "../model/errors.js";
+import { RunCrashedError } from "../model/errors.js";
 import type { InvariantName } from "../model/invariants.js";
-import { validStepName } from "../model/names.js";
 import type { Stride } from "../model/seams.js";
 import { bytesOfAll } from "../store/part-size.js";
 import { targetKey, type DbTime, type Ended, type EventRecord } from "../store/records.js";
 import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Attempt, AttemptHost, AttemptOutcome } from "./attempt.js";
 import { Attempts } from "./attempts.js";
-import { MAX_REPEATS, tooManyRepeats, tooManySteps } from "./call-limits.js";
-import { charge, mayHaveBegun, noAttemptsLeft, type TakenOver } from "./charge.js";
+import { noAttemptsLeft } from "./charge.js";
 import { Children } from "./children.js";
 import { failure, startCode, type RunOutcome } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Journal } from "./journal.js";
-import type { Body, BodyRules, StepKind, StepMethod } from "./kinds/kind.js";
+import type { Body, BodyRules } from "./kinds/kind.js";
 import { OpenSteps } from "./open-steps.js";
 import { PartDraft } from "./part-draft.js";
-import * as state from "./run-state.js";
-import { StallTimers } from "./stall-timers.js";
 import {
-  decodeSettlement,
-  mayBeUnheard,
-  OpenStep,
-  type Settled,
-  type Step,
-  type StepCall,
-} from "./step.js";
+  codeEdges,
+  cutOff,
+  gone,
+  holdEdges,
+  idle,
+  returned,
+  running,
+  type CodeState,
+  type Hold,
+} from "./run-state.js";
+import { StallTimers } from "./stall-timers.js";
+import type { OpenStep, Settled, Step, StepCall } from "./step.js";
+import { StepCalls, type CallingRun } from "./step-calls.js";
 
 /**
  * One run in the memory of one process. This file reads as one turn, from `begin` to `committed`.
@@ -35,7 +37,7 @@ import {
  * one settlement; or, when all are delivered and the code is quiet, it ends due waits, starts bodies, and asks for a commit.
  * A commit takes all that is new; parking and finishing go with it.
  */
-export class Run implements AttemptHost {
+export class Run implements AttemptHost, CallingRun {
   readonly iid: string;
   readonly workflow: string;
   readonly id: string;
@@ -46,8 +48,8 @@ export class Run implements AttemptHost {
   /** The bodies that may still start in this turn; null for any number. */
   budget: StepBudget | null = null;
 
-  #hold: state.Hold = state.idle;
-  #code: state.CodeState = state.running;
+  #hold: Hold = idle;
+  #code: CodeState = running;
   /** Requests from outside, which the run follows at the next boundary of a step. */
   readonly #asked = { pause: false, drain: false };
 
@@ -57,15 +59,12 @@ export class Run implements AttemptHost {
   readonly #openSteps: OpenSteps;
   readonly #attempts: Attempts;
   readonly #draft: PartDraft;
-  readonly #takenOver: TakenOver | null;
+  readonly #calls: StepCalls;
   #timers: StallTimers | null = null;
 
   /** The code does what its start, or a delivery, made it do: in every replay it calls the same steps here. */
   #stride: Stride = noStride;
   #passIsDue = false;
-  /** How often the code has called steps with bodies; and in a row, steps that were answered at once. */
-  #stepCalls = 0;
-  #repeats = 0;
 
   /** `partsSent`: how many were sent under this claim. The constructor starts nothing: the run needs its slot first. */
   constructor(
@@ -91,10 +90,19 @@ export class Run implements AttemptHost {
     const wasTakenOver = claimed.takeovers > 0;
     this.#journal = new Journal(steps, context.repeatedStepNames);
     const { lastSeq } = this.#journal;
-    this.#takenOver = wasTakenOver ? { seq: lastSeq, at: claimed.now } : null;
+    const takenOver = wasTakenOver ? { seq: lastSeq, at: claimed.now } : null;
     this.#openSteps = new OpenSteps(claimed.now, events, seenEvents);
     this.#attempts = new Attempts(this, context, this);
     this.#draft = new PartDraft(lastSeq, bytesOfAll(steps), wasTakenOver, partsSent);
+    this.#calls = new StepCalls(
+      this,
+      context,
+      this.#journal,
+      this.#openSteps,
+      this.#attempts,
+      this.#draft,
+      takenOver,
+    );
   }
 
   // 1. The run has its slot: a new turn begins.
@@ -105,7 +113,7 @@ export class Run implements AttemptHost {
     if (unknownType !== null) return this.#holdFor("step.unknownType", { type: unknownType });
     const workflows = this.#context.bindingsFor(new Children(this));
     this.#stride = this.#context.runtime.scheduler.stride();
-    startCode(this, entry, { params, createdAt, workflows }, this.#context);
+    startCode(this, entry, { params, createdAt, workflows, steps: this.#calls }, this.#context);
     this.#schedulePass();
   }
 
@@ -120,9 +128,9 @@ export class Run implements AttemptHost {
   resume(claimed: Claimed, hasUnseenEvents: boolean): void {
     const { claimNumber } = claimed;
     if (claimNumber !== this.claimNumber + 1) {
-      return this.#broken("run.claim", { had: this.claimNumber, got: claimNumber });
+      return void this.#broken("run.claim", { had: this.claimNumber, got: claimNumber });
     }
-    if (!this.#setHold(state.idle)) return;
+    if (!this.#setHold(idle)) return;
     this.claimNumber = claimNumber;
     this.#draft.newClaim();
     this.#asked.pause = false;
@@ -132,103 +140,32 @@ export class Run implements AttemptHost {
     this.#schedulePass();
   }
 
-  // 2. The code calls steps, and in the end it returns.
+  // 2. The code calls steps (step-calls.ts), and in the end it returns.
 
-  call<Input>(
-    method: StepMethod<Input>,
-    name: string,
-    first: unknown,
-    second?: unknown,
-  ): Promise<unknown> {
-    const { kind } = method;
-    let input: Input;
-    let step: Step;
-    try {
-      validStepName(name, this.#context.limits);
-      input = method.read(name, first, second, this.#context);
-    } catch (error) {
-      return this.#refuse(error);
-    }
-    if (this.#hold.is === "gone" || !state.isWanted(this.#code)) return never();
-    try {
-      step = this.#journal.call(kind, name, this.#attempts.caller());
-    } catch (error) {
-      const isHeld =
-        error instanceof StepMismatchError && this.#diverged("step.mismatch", { name });
-      return isHeld ? never() : this.#refuse(error);
-    }
-    const call = step.call as StepCall;
-    if (call.isDelivered) return this.#again(step);
-    if (call.isShared) return call.promise();
-    if (kind.body !== null) {
-      const { maxStepsPerRun } = this.#context.limits;
-      this.#stepCalls += 1;
-      if (this.#stepCalls > maxStepsPerRun) return this.#giveUp(tooManySteps(maxStepsPerRun));
-    }
-    const promise = call.promise();
-    if (step.settled === null) this.#await(step, kind, input);
-    this.#schedulePass();
-    return promise;
+  get wantsCalls(): boolean {
+    const { is } = this.#code;
+    return (is === "running" || is === "returned") && this.#hold.is !== "gone";
   }
 
-  /** The step has no settlement: it starts, waits, or goes on as its row says. */
-  #await<Input>(step: Step, kind: StepKind<Input>, input: Input): void {
+  get isInStride(): boolean {
+    return !this.#stride.isOver;
+  }
+
+  called(isOpen: boolean): void {
     const hold = this.#hold;
-    if (hold.is === "parked" || hold.is === "leaving") hold.wantsReopen = true;
-    const openSteps = this.#openSteps;
-    const open = (step.open ??= new OpenStep());
-    kind.begin(step, open, input, openSteps.now, this.#context);
-    if (kind.body === null) {
-      openSteps.wait(step);
-      if (open.wakeAt === null) this.#draft.add(step);
-      return;
-    }
-    open.isNested = this.#attempts.current() !== null;
-    // Called at a time of its own, after something that is no step: only its row can tell a later owner that it began.
-    const isBounded = open.body?.policy.maxAttempts !== Infinity;
-    if (this.#stride.isOver && isBounded && open.startRow === "unneeded") open.startRow = "needed";
-    const mayBeCharged = this.#takenOver !== null || step.recordedAs === "running";
-    if (mayBeCharged && mayHaveBegun(step, open, this.#takenOver)) {
-      this.#draft.addAttempt(charge(step, open, openSteps.now));
-    }
-    if (step.recordedAs === "waiting" && open.wakeAt !== null) openSteps.wait(step);
-    else openSteps.ready.add(step);
-  }
-
-  /** The code asks again for a settlement that it was given before. */
-  #again(step: Step): Promise<unknown> {
-    if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats());
-    const delivered = decodeSettlement(step, this.#context.codec);
-    if ("value" in delivered) return Promise.resolve(delivered.value);
-    return mayBeUnheard(Promise.reject(delivered.error));
-  }
-
-  /** A wrong call rejects, and is no step. */
-  #refuse(error: unknown): Promise<never> {
-    if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats());
-    return mayBeUnheard(Promise.reject(error));
-  }
-
-  #isRepeatedTooOften(): boolean {
-    this.#repeats += 1;
-    return this.#repeats > MAX_REPEATS;
-  }
-
-  /** An endless loop must not go on because its author catches errors: the run ends here. */
-  #giveUp(error: Error): Promise<never> {
-    this.codeEnded(failure(error));
-    return never();
+    if (isOpen && (hold.is === "parked" || hold.is === "leaving")) hold.wantsReopen = true;
+    this.#schedulePass();
   }
 
   /** The code calls no step any more; its output may still be checked. */
   codeReturned(): void {
-    if (this.#code.is === "running") this.#setCode(state.returned);
+    if (this.#code.is === "running") this.#setCode(returned);
   }
 
   codeEnded(outcome: RunOutcome): void {
-    if (!state.isWanted(this.#code) || this.#hold.is === "gone") return;
+    if (!this.wantsCalls) return;
     const steps = this.#journal.uncalled().map(({ name, kind }) => ({ name, type: kind.type }));
-    if (steps.length > 0 && this.#diverged("step.missing", { steps })) return;
+    if (steps.length > 0 && this.diverged("step.missing", { steps })) return;
     this.#setCode({ is: "ended", outcome });
     this.#schedulePass();
   }
@@ -252,7 +189,7 @@ export class Run implements AttemptHost {
       if (hold.wantsReopen) this.#host.turns.reopen(this);
       return;
     }
-    if (state.isWanted(this.#code)) {
+    if (this.wantsCalls) {
       const next = this.#journal.next();
       if (next !== null) return next === "missing" ? this.#awaitCalls() : this.#deliver(next);
       if (this.#endWaits()) return this.#schedulePass();
@@ -271,7 +208,7 @@ export class Run implements AttemptHost {
     // In a replay only the last delivery begins a stride: each takes 4 µs in a new process, and a step without a row that is
     // called before is rare.
     if (!this.#journal.isReplaying) this.#stride = runtime.scheduler.stride();
-    this.#repeats = 0;
+    this.#calls.repeats = 0;
     (step.call as StepCall).deliver(step, codec);
     // Not by `#schedulePass`: V8 optimises functions that small at their thousandth call, with all that they call in it. In a
     // replay of 1,000 steps that was 20 ms of compilation beside the last ones.
@@ -285,7 +222,7 @@ export class Run implements AttemptHost {
       const missing = this.#journal.giveUpMissing();
       if (missing.length === 0) return;
       const steps = missing.map(({ name, kind }) => ({ name, type: kind.type }));
-      if (!this.#diverged("step.missing", { steps })) this.#schedulePass();
+      if (!this.diverged("step.missing", { steps })) this.#schedulePass();
     });
   }
 
@@ -426,11 +363,11 @@ export class Run implements AttemptHost {
     this.#draft.applied(hold, answer.now);
     this.#asked.pause = answer.pauseRequested;
     if (answer.state === "leased") return this.#goOn(hold.isMissed, answer.events);
-    if (hold.is === "sending") return this.#broken("run.answer", { state: answer.state });
+    if (hold.is === "sending") return void this.#broken("run.answer", { state: answer.state });
     const isKept =
       answer.state !== "finished" && this.#code.is !== "cut" && this.#code.is !== "held";
     const { wantsReopen } = hold;
-    this.#setHold(isKept ? { is: "parked", wantsReopen } : state.gone);
+    this.#setHold(isKept ? { is: "parked", wantsReopen } : gone);
     this.#asked.drain = false;
     this.#host.turns.ended(this, answer.state === "finished" || isKept ? answer.state : "gone");
     // A paused run waits for its resume, whatever its code does.
@@ -441,7 +378,7 @@ export class Run implements AttemptHost {
   #goOn(isMissed: boolean, events: readonly EventRecord[]): void {
     // The ticket was ours when the park was refused, and a poll has not found it since.
     if (isMissed) return this.#host.turns.lost(this);
-    this.#setHold(state.idle);
+    this.#setHold(idle);
     this.#take(events);
     // Not in a macrotask of its own: the code has been quiet for one.
     if (!this.#passIsDue) this.#pass();
@@ -488,7 +425,7 @@ export class Run implements AttemptHost {
   giveBack(): void {
     if (!this.isLeased || this.#code.is === "ended") return;
     this.#asked.drain = true;
-    if (state.isWanted(this.#code)) this.#setCode(state.cutOff);
+    if (this.wantsCalls) this.#setCode(cutOff);
     for (const { step, body } of this.#attempts) {
       if (body.policy.maxAttempts === 1) continue; // a single attempt is spent once it has begun
       this.#openSteps.ready.add(step);
@@ -500,7 +437,7 @@ export class Run implements AttemptHost {
 
   /** The claim is lost, or the memory is needed: everything since the last commit was speculation. */
   discard(reason: string): void {
-    if (this.#hold.is !== "gone") this.#setHold(state.gone);
+    if (this.#hold.is !== "gone") this.#setHold(gone);
     this.#attempts.abandon(reason);
     this.#timers?.over();
   }
@@ -535,10 +472,8 @@ export class Run implements AttemptHost {
 
   /** When its hold or the first of its waits ends, as far as that is registered; now, if it can start something. */
   get wakeAt(): DbTime | null {
-    const { now, ready, wake } = this.#openSteps;
-    if (this.#code.is === "held") return now + this.#code.forMs;
-    if (ready.size > 0) return now;
-    return wake !== null && "at" in wake ? wake.at : null;
+    const code = this.#code;
+    return code.is === "held" ? this.#openSteps.now + code.forMs : this.#openSteps.wakeAt;
   }
 
   /** How it ends, as the database says it; null while it goes on. */
@@ -567,8 +502,8 @@ export class Run implements AttemptHost {
 
   // States.
 
-  /** Whether the run stops here, so that corrected code can go on. */
-  #diverged(event: string, fields: Record<string, unknown>): boolean {
+  /** The code does not fit its history. Returns whether the run stops here, so that corrected code can go on. */
+  diverged(event: string, fields: Record<string, unknown>): boolean {
     const { logger, onDivergence } = this.#context;
     if (onDivergence === "hold") {
       this.#holdFor(event, fields);
@@ -583,34 +518,30 @@ export class Run implements AttemptHost {
     const { logger, timing } = this.#context;
     const { workflow, id, runNumber } = this;
     logger.warn(event, { workflow, id, runNumber, ...fields });
-    if (state.isWanted(this.#code)) this.#setCode({ is: "held", forMs: timing.holdMs });
+    if (this.wantsCalls) this.#setCode({ is: "held", forMs: timing.holdMs });
     this.#attempts.abandon("the run is held: its code does not fit its history");
     this.#schedulePass();
   }
 
-  #setHold(next: state.Hold): boolean {
+  #setHold(next: Hold): boolean {
     const from = this.#hold.is;
-    if (!state.holdEdges[from].includes(next.is)) {
-      this.#broken("run.hold", { from, to: next.is });
-      return false;
-    }
+    if (!holdEdges[from].includes(next.is)) return this.#broken("run.hold", { from, to: next.is });
     this.#hold = next;
     return true;
   }
 
-  #setCode(next: state.CodeState): void {
+  #setCode(next: CodeState): void {
     const from = this.#code.is;
-    if (!state.codeEdges[from].includes(next.is)) {
-      return this.#broken("run.code", { from, to: next.is });
-    }
-    this.#code = next;
+    if (codeEdges[from].includes(next.is)) this.#code = next;
+    else this.#broken("run.code", { from, to: next.is });
   }
 
-  /** Memory cannot be trusted any more. The run is forgotten, and loaded again from what is durable. */
-  #broken(invariant: InvariantName, fields: object): void {
+  /** The memory of the run cannot be trusted any more: it is forgotten, and loaded again from what is durable. */
+  #broken(invariant: InvariantName, fields: object): false {
     const { workflow, id, runNumber } = this;
     this.#context.invariants.report(invariant, { workflow, id, runNumber, ...fields });
     this.#host.turns.lost(this);
+    return false;
   }
 }
 
@@ -618,8 +549,3 @@ const goesOn: Next = { kind: "continue" };
 const noStride: Stride = { isOver: true };
 const noSteps: LoadedRun["steps"] = [];
 const noEvents: readonly EventRecord[] = [];
-
-/** Nobody waits for code that nobody wants any more. */
-function never(): Promise<never> {
-  return new Promise(() => {});
-}

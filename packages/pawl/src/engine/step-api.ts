@@ -3,7 +3,7 @@ import { doMethod } from "./kinds/do.js";
 import type { StepKind } from "./kinds/kind.js";
 import { sleepMethod, sleepUntilMethod } from "./kinds/sleep.js";
 import { waitForEventMethod } from "./kinds/wait-for-event.js";
-import type { Run } from "./run.js";
+import type { StepCalls } from "./step-calls.js";
 
 /** The methods of `step`: how each reads its arguments, and which kind of step it calls. */
 export const stepMethods = {
@@ -16,12 +16,12 @@ export const stepMethods = {
 type Method = (name: string, first?: unknown, second?: unknown) => Promise<unknown>;
 
 /** The `step` that a run's code is given. Its methods need no `this`. */
-export function stepApi(run: Run): WorkflowStep {
+export function stepApi(calls: StepCalls): WorkflowStep {
   const api: { readonly [M in keyof WorkflowStep]: Method } = {
-    do: (name, config, callback) => run.call(doMethod, name, config, callback),
-    sleep: (name, duration) => run.call(sleepMethod, name, duration),
-    sleepUntil: (name, when) => run.call(sleepUntilMethod, name, when),
-    waitForEvent: (name, options) => run.call(waitForEventMethod, name, options),
+    do: (name, config, callback) => calls.call(doMethod, name, config, callback),
+    sleep: (name, duration) => calls.call(sleepMethod, name, duration),
+    sleepUntil: (name, when) => calls.call(sleepUntilMethod, name, when),
+    waitForEvent: (name, options) => calls.call(waitForEventMethod, name, options),
   };
   return api as WorkflowStep;
 }

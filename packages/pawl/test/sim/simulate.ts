@@ -365,6 +365,10 @@ class Simulation implements FaultPlan {
       this.note(`${proc.name} ${event} ${JSON.stringify(about ?? "")}`);
       this.count(event);
       if (event === "step.missing") this.#checker.diverged(String(fields["id"]));
+      if (event !== "invariant.broken") return;
+      this.#guard(() => {
+        throw new Error(`an invariant is broken: ${JSON.stringify(fields)}`);
+      });
     };
     return { debug: log, info: log, warn: log, error: log };
   }
