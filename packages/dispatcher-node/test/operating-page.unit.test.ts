@@ -86,6 +86,7 @@ test("the page explains every event that is logged, and no others", () => {
     "packages/pawl/src/http/",
     "packages/pawl/src/model/",
     "packages/pawl/src/runner/",
+    "packages/pawl/src/store/",
     "packages/dispatcher-node/src/",
     "packages/dispatcher-cloudflare-do/src/",
   ];

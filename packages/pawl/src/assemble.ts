@@ -10,13 +10,12 @@ import { hookAdministration, type HookAdministration } from "./hooks/administrat
 import { Deliverer } from "./hooks/deliverer.js";
 import { validHooks } from "./hooks/handlers.js";
 import { BASE_PATH, httpHandler } from "./http/handler.js";
-import { watchedStore } from "./http/watched-store.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
 import { bindingsMaker } from "./instances/bindings.js";
 import { localStore } from "./instances/local-store.js";
 import { rounds } from "./instances/rounds.js";
-import type { InstancesContext, RunnerHints } from "./instances/ports.js";
+import type { InstancesContext } from "./instances/ports.js";
 import { Invariants } from "./model/invariants.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
 import { validCursor, validPageSize } from "./instances/requests.js";
@@ -26,6 +25,7 @@ import type { Runtime } from "./model/seams.js";
 import type { RunnerOptions } from "./runner/options.js";
 import { Runner } from "./runner/runner.js";
 import { sha256 } from "./runtime.js";
+import { Notices } from "./store/notices.js";
 import type { Store } from "./store/store.js";
 
 /** What a test can replace, and a user cannot. */
@@ -73,60 +73,45 @@ export function assemble<const R extends Registry, Tx>(
   const logger = guardedLogger(options.logger);
   const limits = resolveLimits(options.limits);
   const entries = entriesOf(options.workflows, limits);
-  // Bindings tell the runner, and the runner gives bindings to its runs: one of them comes first.
-  const hints: RunnerHints = {
-    reserve: (count) => runner.reserve(count),
-    wake: () => runner.wake(),
-    reserveFor: (target) => runner.reserveFor(target),
-    sent: (event, place) => runner.sent(event, place),
-    poke: (owner, target) => runner.poke(owner, target),
-    isHere: (target) => runner.isHere(target),
-    left: (target, ms, signal) => runner.left(target, ms, signal),
-    ear: (target) => runner.ear(target),
-    askOthers: (target) => runner.askOthers(target),
-    tellEnd: (target) => runner.tellEnd(target),
-  };
-  const watchers = new Watchers({
-    store: {
-      get: (target) => all.get(target),
-      history: (target, query) => all.history(target, query),
-    },
-    codec,
-    runtime,
-    hints,
-  });
-  const store = watchedStore(options.store, watchers);
-  const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger);
-  const here = localStore(store, hints, hooks);
+  const { store } = options;
+  const invariants = new Invariants(logger);
+  const notices = new Notices(logger);
+  const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger, notices);
+  const shared = { runtime, logger, invariants };
+  // Runs are given bindings, and bindings lead to the runner: it asks for the context of its runs when it makes one.
+  const runner = new Runner(
+    store,
+    entries,
+    { ...shared, notices, hooks, engine: () => context },
+    runnerOptions,
+  );
+  const here = localStore(store, runner.starts, hooks, notices);
   const all = store.spread?.(here) ?? here;
-  const thisRound = rounds(runtime.scheduler);
   const instances: InstancesContext<Tx> = {
     store: all,
     entries,
     codec,
     limits,
     runtime,
-    thisRound,
-    hints,
+    thisRound: rounds(runtime.scheduler),
+    ends: runner.ends,
   };
+  const watchers = new Watchers({ store: all, codec, runtime, ends: runner.ends, notices });
   const makeBindings = bindingsMaker(instances);
   const workflows = makeBindings() as Bindings<R, Tx>;
   const context: EngineContext = {
-    runtime,
+    ...shared,
     codec,
     limits,
     policies: stepPolicies(options.stepDefaults, limits.maxSleepMs),
     repeatedStepNames: options.repeatedStepNames ?? "cached",
     onDivergence: options.onDivergence ?? "continue",
-    logger,
-    invariants: new Invariants(logger),
     env: envOf(options.env, workflows),
     databaseNow: () => runner.databaseNow,
     bindingsFor: makeBindings,
     timing,
     overrides: overrides ?? null,
   };
-  const runner = new Runner(store, entries, context, hooks, runnerOptions);
   const fetch = httpHandler(options, {
     instances,
     watchers,

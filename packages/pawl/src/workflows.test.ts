@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { defineWorkflow } from "./authoring/define-workflow.js";
 import { createClient, type ClientFetch } from "./client/index.js";
-import { sqliteStore } from "./sqlite.js";
+import { sqliteStore, type SqliteHandle } from "./sqlite.js";
+import type { Store } from "./store/store.js";
 import { createHarness } from "./testing/index.js";
 import { openMemorySqlite } from "./testing/memory-sqlite.js";
 import { createWorkflows } from "./workflows.js";
@@ -27,6 +28,20 @@ test("options that there are not are refused, with those that there are", async 
   expect(() => createClient(client)).toThrow(
     'createClient: there is no "header"; there are baseUrl, basePath, headers, fetch',
   );
+});
+
+test("a store may be an instance of a class, whose methods are not own properties", async () => {
+  const inner = sqliteStore(await openMemorySqlite());
+  // As `new StoreOfAClass()` would be: all members are its prototype's.
+  const store = Object.create(inner) as Store<SqliteHandle>;
+  expect(Object.keys(store)).toEqual([]);
+  const workflows = { A: defineWorkflow({ name: "a", run: (_, step) => step.do("one", () => 1) }) };
+  const pawl = createWorkflows({ workflows, store });
+  await pawl.migrate();
+  const instance = await pawl.workflows.A.create();
+  await pawl.tick();
+  expect(await instance.result()).toBe(1);
+  await pawl.close();
 });
 
 describe("keys that there are not are refused alike, in process and by the client", () => {

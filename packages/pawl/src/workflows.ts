@@ -62,7 +62,7 @@ export function createWorkflows<const R extends Registry, Tx>(
     list: (workflow, query) => listInstances(instances, workflow, query),
     history: (workflow, id, query) => history(instances, workflow, id, query),
     tick: async (bounds = {}) => runner.tick(validBounds(bounds)),
-    wake: () => runner.wake(),
+    wake: () => runner.starts.wake(),
     fetch: (request) => http.fetch(request),
     close: async () => {
       http.close();

@@ -2,6 +2,7 @@ import { describeError, encodeError } from "../model/error-codec.js";
 import type { HookName, Hooks } from "../model/hooks.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel, Runtime } from "../model/seams.js";
+import type { Notices } from "../store/notices.js";
 import type { HookRow, HookSettlement, Store } from "../store/store.js";
 import { Delivery, type DeliveryOutcome } from "./delivery.js";
 import { namesOf } from "./handlers.js";
@@ -47,12 +48,19 @@ export class Deliverer {
   #isStopping = false;
   #isClosed = false;
 
-  constructor(store: HookStore, hooks: Hooks, runtime: Runtime, logger: Logger) {
+  constructor(
+    store: HookStore,
+    hooks: Hooks,
+    runtime: Runtime,
+    logger: Logger,
+    notices: Pick<Notices, "posted">,
+  ) {
     this.#store = store;
     this.#hooks = hooks;
     this.#runtime = runtime;
     this.#logger = logger;
     this.names = namesOf(hooks);
+    if (this.names.length > 0) notices.posted.subscribe((name) => this.#posted(name));
   }
 
   has(name: HookName): boolean {
@@ -75,7 +83,7 @@ export class Deliverer {
   }
 
   /** A row for this hook may have been written. */
-  posted(name: HookName): void {
+  #posted(name: HookName): void {
     if (this.has(name)) void this.look();
   }
 

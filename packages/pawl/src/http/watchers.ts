@@ -1,8 +1,9 @@
-import type { EndListener, InstancesContext, RunnerHints } from "../instances/ports.js";
+import type { EndListener, InstancesContext, RunEnds } from "../instances/ports.js";
 import { instanceNotFound } from "../instances/requests.js";
 import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
 import type { Target } from "../store/records.js";
+import type { Notices } from "../store/notices.js";
 import type { HistoryPage, Store } from "../store/store.js";
 import { Tracker, type StreamMessage, type TrackedStep } from "./tracker.js";
 
@@ -20,7 +21,8 @@ const MAX_BACKLOG = 20_000;
 
 type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
   /** How the end of a run becomes known, also from other processes. */
-  readonly hints: Pick<RunnerHints, "ear" | "askOthers">;
+  readonly ends: Pick<RunEnds, "listen" | "ask">;
+  readonly notices: Pick<Notices, "committed" | "changed">;
   readonly store: Pick<Store<never>, "get" | "history">;
 };
 
@@ -28,6 +30,8 @@ type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
 export class Watchers {
   readonly #context: Watched;
   readonly #byTarget = new Map<string, Watcher>();
+  /** While somebody watches. */
+  #subscriptions: readonly Cancel[] = [];
   #isClosed = false;
 
   constructor(context: Watched) {
@@ -49,22 +53,33 @@ export class Watchers {
     const key = keyOf(target);
     const running = this.#byTarget.get(key);
     if (running !== undefined) return running;
-    const watcher = new Watcher(this.#context, target, () => this.#byTarget.delete(key));
+    const watcher = new Watcher(this.#context, target, () => {
+      this.#byTarget.delete(key);
+      if (this.#byTarget.size === 0) this.#unsubscribe();
+    });
+    if (this.#byTarget.size === 0) this.#subscribe();
     this.#byTarget.set(key, watcher);
     return watcher;
   }
 
-  /** Something was written about these runs here. */
-  toldRuns(runs: readonly { readonly iid: string }[]): void {
-    if (this.#byTarget.size === 0) return;
-    const told = new Set(runs.map(({ iid }) => iid));
-    for (const watcher of this.#byTarget.values()) {
-      if (watcher.iid !== null && told.has(watcher.iid)) watcher.wake();
-    }
+  #subscribe(): void {
+    const { committed, changed } = this.#context.notices;
+    this.#subscriptions = [
+      committed.subscribe((parts) => this.#committed(parts)),
+      changed.subscribe((target) => this.#byTarget.get(keyOf(target))?.wake()),
+    ];
   }
 
-  told(target: Target): void {
-    this.#byTarget.get(keyOf(target))?.wake();
+  #unsubscribe(): void {
+    for (const cancel of this.#subscriptions) cancel();
+    this.#subscriptions = [];
+  }
+
+  #committed(parts: readonly { readonly iid: string }[]): void {
+    const iids = new Set(parts.map(({ iid }) => iid));
+    for (const watcher of this.#byTarget.values()) {
+      if (watcher.iid !== null && iids.has(watcher.iid)) watcher.wake();
+    }
   }
 
   close(): void {
@@ -174,17 +189,17 @@ class Watcher {
       const since = clock.now();
       this.#isHinted = false;
       // Before the look: an end that is told while that is on its way is not told again.
-      const ear = this.#context.hints.ear(this.#target);
+      const listener = this.#context.ends.listen(this.#target);
       const changed = await this.#look();
       this.#forgetEnded();
       if (this.#watches.size === 0 && this.#joining.length === 0) {
-        ear.close();
+        listener.close();
         break;
       }
       pollMs = changed ? FIRST_POLL_MS : Math.min(pollMs * SLOWER, LONGEST_POLL_MS);
       const tookMs = Math.max(0, clock.now() - since);
-      await this.#rest(ear, Math.max(pollMs, tookMs * LOOK_SHARE));
-      ear.close();
+      await this.#rest(listener, Math.max(pollMs, tookMs * LOOK_SHARE));
+      listener.close();
     }
     this.#isRunning = false;
     this.#leave();
@@ -195,15 +210,15 @@ class Watcher {
   }
 
   /** Hints come with every commit: a short rest lets them become one look. */
-  async #rest(ear: EndListener, ms: number): Promise<void> {
+  async #rest(listener: EndListener, ms: number): Promise<void> {
     const { scheduler } = this.#context.runtime;
     if (this.#joining.length > 0) return;
     await new Promise<void>((resolve) => void scheduler.after(SHORTEST_REST_MS, resolve));
     if (this.#isHinted || this.#joining.length > 0) return;
     const rest = newAborter();
     this.#stopRest = () => rest.abort(undefined);
-    this.#context.hints.askOthers(this.#target);
-    await ear.heard(ms, rest.signal);
+    this.#context.ends.ask(this.#target);
+    await listener.heard(ms, rest.signal);
     this.#stopRest = null;
   }
 

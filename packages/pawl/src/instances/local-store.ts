@@ -11,16 +11,18 @@ import type {
   SendEventAnswer,
   Store,
 } from "../store/store.js";
-import type { HooksOfProcess, RunnerHints, StartedInstance } from "./ports.js";
+import type { Notices } from "../store/notices.js";
+import type { HooksOfProcess, RunStarts, StartedInstance } from "./ports.js";
 
 /** A page of a hundred instances stays small, whatever they returned. */
 const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
-/** What callers ask of this process's store. Its runners and hooks are told of what they should look at. */
+/** The store as callers of this process use it: its runner, hooks and readers are told of what they should see to. */
 export function localStore<Tx>(
   store: Store<Tx>,
-  hints: RunnerHints,
+  starts: RunStarts,
   hooks: HooksOfProcess,
+  notices: Notices,
 ): InstanceStore<Tx> {
   /** From the write on, hooks of this process are to be told. */
   async function registered(): Promise<Store<Tx>> {
@@ -35,8 +37,9 @@ export function localStore<Tx>(
     more: () => void = () => {},
   ): Promise<ControlAnswer> {
     const answer = await change;
+    notices.changed.tell(target, undefined);
     if (answer.kind !== "ok") return answer;
-    if (answer.owner !== null) hints.poke(answer.owner, target);
+    if (answer.owner !== null) starts.poke(answer.owner, target);
     more();
     return answer;
   }
@@ -44,14 +47,14 @@ export function localStore<Tx>(
   /** Leases the new runs to a runner of this process if it has room: then they need no claim. */
   async function createEagerly(rows: readonly NewInstance[]): Promise<CreateAnswer[]> {
     await hooks.registered();
-    const room = hints.reserve(rows.length);
+    const room = starts.reserve(rows.length);
     let started: StartedInstance[] = [];
     try {
       const answers = await store.create(rows, room ? { lease: { runner: room.runner } } : {});
       started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
       const created = answers.filter(({ kind }) => kind === "created");
-      if (created.length > started.length) hints.wake();
-      if (created.length > 0) hooks.posted("onWorkflowEnqueued");
+      if (created.length > started.length) starts.wake();
+      if (created.length > 0) notices.posted.tell("onWorkflowEnqueued", undefined);
       return answers;
     } finally {
       if (started.length > 0) room?.started(started);
@@ -62,16 +65,16 @@ export function localStore<Tx>(
   /** A parked run that is in memory here goes on at once, without a claim and without a look for the event. */
   async function sendEagerly(target: Target, event: NewEvent): Promise<SendEventAnswer> {
     await hooks.registered();
-    const room = hints.reserveFor(target);
+    const room = starts.reserveFor(target);
     let claimed: Claimed | null = null;
     try {
       const answer = await store.sendEvent(target, event, { lease: room?.lease });
       if (answer.kind !== "accepted") return answer;
       claimed = answer.claimed;
       const { woken, owner, place } = answer;
-      const isTold = place !== null && hints.sent(recordOf(event, place), place);
-      if (woken && claimed === null) hints.wake();
-      if (owner !== null && !isTold) hints.poke(owner, target);
+      const isTold = place !== null && starts.sent(recordOf(event, place), place);
+      if (woken && claimed === null) starts.wake();
+      if (owner !== null && !isTold) starts.poke(owner, target);
       return answer;
     } finally {
       if (claimed === null) room?.release();
@@ -95,14 +98,14 @@ export function localStore<Tx>(
 
     pause: (target) => followed(target, store.pause(target)),
     resume: async (target) =>
-      followed(target, (await registered()).resume(target), () => hints.wake()),
+      followed(target, (await registered()).resume(target), () => starts.wake()),
     terminate: async (target, operationId) =>
       followed(target, (await registered()).terminate(target, operationId), () => {
-        hints.tellEnd(target);
-        hooks.posted("onInstanceFinished");
+        notices.ended.tell(target, null);
+        notices.posted.tell("onInstanceFinished", undefined);
       }),
     restart: async (target, operationId) =>
-      followed(target, (await registered()).restart(target, operationId), () => hints.wake()),
+      followed(target, (await registered()).restart(target, operationId), () => starts.wake()),
 
     get: (target) => store.get(target),
     async list(query) {

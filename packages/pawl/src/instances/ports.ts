@@ -8,7 +8,7 @@ import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
 import type { InstanceStore } from "../store/instance-store.js";
 import type { Claimed, EventPlace, LeaseOnWake } from "../store/store.js";
 
-/** All that instances need of the rest. */
+/** All that instances need of the rest of the engine. */
 export type InstancesContext<Tx> = {
   readonly store: InstanceStore<Tx>;
   /** By workflow name. */
@@ -16,57 +16,61 @@ export type InstancesContext<Tx> = {
   readonly codec: Codec;
   readonly limits: Limits;
   readonly runtime: Runtime;
-  /** Answers whether it is still the same round of the event loop. */
+  /** Returns a function that tells whether it is still the same round of the event loop. */
   readonly thisRound: () => () => boolean;
-  readonly hints: Pick<RunnerHints, "isHere" | "left" | "ear" | "askOthers">;
+  readonly ends: RunEnds;
 };
 
-/** What instances tell the hooks of this process. */
-export type HooksOfProcess = Pick<Deliverer, "registered" | "has" | "posted">;
+/** The hooks of this process as callers need them. */
+export type HooksOfProcess = Pick<Deliverer, "registered" | "has">;
 
-/** What instances tell the runners of this process. Hints may get lost: nothing is decided by them. */
-export interface RunnerHints {
-  /** Room for `count` new runs here and now (eager start), or null. */
+/** The runner of this process as callers who start or change runs need it. All but reservations are hints: they may get lost. */
+export interface RunStarts {
+  /** Reserves slots for `count` new runs, which then start here and now; null if there are not so many. */
   reserve(count: number): Reservation | null;
-  /** Work became due: look soon. */
+  /** Work became due: the runner should claim it soon. */
   wake(): void;
-  /** Room for a parked run that is in the memory of this process, if what is sent wakes it. */
+  /** Reserves a slot for a parked run that is in the memory of this process, if an event wakes it. */
   reserveFor(target: Target): WakeReservation | null;
-  /** An event was added to a run. True if that is here, and has it now: then nobody needs to look for it. */
+  /** An event was added to a run. Returns true if the run is here, and has it now: then nobody needs to fetch it. */
   sent(event: EventRecord, place: EventPlace): boolean;
-  /** A run that `owner` holds was changed: an event, pause, terminate, restart … */
+  /** A run that `owner` holds was changed: by an event, pause, terminate or restart. */
   poke(owner: string, target: Target): void;
-  /** That run is in the memory of this process: it has not ended, as far as it knows. */
-  isHere(target: Target): boolean;
-  /** Resolves when that run, which is here, has ended or left, parked or lost; at the latest after `ms` or when the signal fires. */
-  left(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
-  /** Opens an ear for that run's end. */
-  ear(target: Target): EndListener;
-  /** Sees to it that ears hear of that run's end, wherever it runs; false if they may not. */
-  askOthers(target: Target): boolean;
-  /** A caller ended that run. */
-  tellEnd(target: Target): void;
 }
 
-/** Hears once of a run's end, from its opening on: none is missed by who looks before it waits. */
+/** How callers of this process learn of the ends of runs. */
+export interface RunEnds {
+  /** Whether the run is in the memory of this process: as far as that knows, it has not ended. */
+  isHere(target: Target): boolean;
+  /**
+   * Resolves when the run, which is here, has ended or left its slot (parked or lost); at the latest after `ms` or when the
+   * signal fires.
+   */
+  left(target: Target, ms: number, signal?: Signal): Promise<Ended | null>;
+  listen(target: Target): EndListener;
+  /** Sees to it that listeners hear of the run's end, wherever it runs. Returns false if they may not. */
+  ask(target: Target): boolean;
+}
+
+/** Hears once of a run's end, from its opening on: a caller who opens it before reading misses no end. */
 export interface EndListener {
   /**
-   * Resolves when that run may have ended since the opening, at the latest after `ms` or when the signal fires, and closes.
-   * Answers how, if it ended in this process.
+   * Resolves when the run may have ended since the opening, at the latest after `ms` or when the signal fires, and closes the
+   * listener. Returns how it ended, if that was in this process.
    */
   heard(ms: number, signal?: Signal): Promise<Ended | null>;
   close(): void;
 }
 
-/** Every reserved place is either started or released. */
+/** Every reserved slot is either started or released. */
 export interface Reservation {
-  /** Whom to lease the new runs to. */
+  /** The runner that the new runs are leased to. */
   readonly runner: string;
   started(runs: readonly StartedInstance[]): void;
   release(count: number): void;
 }
 
-/** Either started or released. */
+/** It is either started or released. */
 export interface WakeReservation {
   readonly lease: LeaseOnWake;
   started(claimed: Claimed): void;

@@ -93,13 +93,13 @@ test("hears of an end from before its look on, and leaves no ear open", async ()
   const get = store.get.bind(store);
   let whenRead = -1;
   store.get = (wanted) => {
-    whenRead = world.hints.ears - world.hints.closed;
+    whenRead = world.hints.listeners - world.hints.closed;
     return get(wanted);
   };
   world.hints.meanwhile = () => complete("1");
   expect(await instance.result()).toBe(1);
   expect(whenRead).toBe(1);
-  expect(world.hints.closed).toBe(world.hints.ears);
+  expect(world.hints.closed).toBe(world.hints.listeners);
 });
 
 test("of an instance that was created just now is looked for where nobody may wait", async () => {

@@ -16,7 +16,7 @@ const LONGEST_STAY_MS = 10_000;
 /** Who will be told looks now and then all the same: hints get lost. */
 const WHEN_TOLD = { soonMs: 100, thenMs: 1_000, longestMs: 10_000 };
 
-type Waiting = Pick<InstancesContext<never>, "codec" | "hints" | "runtime"> & {
+type Waiting = Pick<InstancesContext<never>, "codec" | "ends" | "runtime"> & {
   readonly store: Pick<InstancesContext<never>["store"], "get">;
 };
 
@@ -30,23 +30,23 @@ export async function awaitResult(
   { timeout, signal }: ResultOptions,
   isNew = false,
 ): Promise<unknown> {
-  const { store, hints, runtime } = context;
+  const { store, ends, runtime } = context;
   const endsAt = runtime.clock.now() + requestedMs("timeout", timeout);
   const leftMs = (): number => Math.max(0, endsAt - runtime.clock.now());
   let mayWaitFirst = isNew;
   for (let waitMs = 0; ;) {
     throwIfAborted(signal);
     // Most runs that are here end here, and bring their outcome: no read.
-    while (hints.isHere(target) && leftMs() > 0) {
+    while (ends.isHere(target) && leftMs() > 0) {
       mayWaitFirst = false;
-      const ended = await hints.left(target, Math.min(LONGEST_STAY_MS, leftMs()), signal);
+      const ended = await ends.left(target, Math.min(LONGEST_STAY_MS, leftMs()), signal);
       if (ended !== null) return outcomeOf(target, ended, context)?.value;
       throwIfAborted(signal);
     }
     // Before the look: an end that is told while that is on its way is not told again.
-    const ear = hints.ear(target);
+    const listener = ends.listen(target);
     try {
-      const isTold = mayWaitFirst && leftMs() > 0 && hints.askOthers(target);
+      const isTold = mayWaitFirst && leftMs() > 0 && ends.ask(target);
       mayWaitFirst = false;
       if (!isTold) {
         const record = await store.get(target);
@@ -59,11 +59,11 @@ export async function awaitResult(
           );
         }
       }
-      waitMs = nextWaitMs(waitMs, isTold || hints.askOthers(target));
-      const ended = await ear.heard(Math.min(waitMs, leftMs()), signal);
+      waitMs = nextWaitMs(waitMs, isTold || ends.ask(target));
+      const ended = await listener.heard(Math.min(waitMs, leftMs()), signal);
       if (ended !== null) return outcomeOf(target, ended, context)?.value;
     } finally {
-      ear.close();
+      listener.close();
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What was noted last, by key. Beyond so many, the older half is forgotten at once: to look for the oldest each time takes long. */
+/** The values that were noted last, by key. Beyond so many the older half is forgotten at once: finding the oldest each time takes long. */
 export class BoundedMap<T> {
   readonly #max: number;
   readonly #noted = new Map<string, T>();
@@ -17,7 +17,7 @@ export class BoundedMap<T> {
     return this.#noted.get(key);
   }
 
-  /** What was noted, and is forgotten now. */
+  /** Returns the value, and forgets it. */
   take(key: string): T | undefined {
     const value = this.#noted.get(key);
     if (value !== undefined) this.#noted.delete(key);

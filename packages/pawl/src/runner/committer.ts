@@ -1,6 +1,8 @@
 import type { Run } from "../engine/run.js";
+import type { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
+import type { Notices } from "../store/notices.js";
 import { bytesOfAll, ROW_BYTES } from "../store/part-size.js";
 import type { Part, PartAnswer, Store } from "../store/store.js";
 
@@ -19,6 +21,13 @@ export interface CommitEvents {
   failed(error: unknown): void;
 }
 
+/** Where the committer reports: for operators, and to other parts of the process. */
+export type CommitReports = {
+  readonly logger: Logger;
+  readonly invariants: Invariants;
+  readonly notices: Pick<Notices, "committed">;
+};
+
 const BUSY_MS = 5;
 const MAX_BUSY_MS = 200;
 const RESEND_MS = 250;
@@ -35,7 +44,7 @@ export class Committer {
   readonly #limits: BatchLimits;
   readonly #half: number;
   readonly #events: CommitEvents;
-  readonly #logger: Logger;
+  readonly #reports: CommitReports;
   readonly #waiting = new Set<Run>();
   readonly #busy = new Map<Run, number>();
   #inFlight = 0;
@@ -46,14 +55,14 @@ export class Committer {
     store: Store,
     runtime: Runtime,
     limits: BatchLimits,
-    logger: Logger,
+    reports: CommitReports,
     events: CommitEvents,
   ) {
     this.#store = store;
     this.#runtime = runtime;
     this.#limits = limits;
     this.#half = store.isRemote === true ? limits.half : Infinity;
-    this.#logger = logger;
+    this.#reports = reports;
     this.#events = events;
   }
 
@@ -117,15 +126,18 @@ export class Committer {
 
   async #send(batch: readonly [Run, Part][]): Promise<void> {
     this.#inFlight += 1;
-    const answers = await this.#answersTo(batch.map(([, part]) => part));
+    const parts = batch.map(([, part]) => part);
+    const answers = await this.#answersTo(parts);
     this.#inFlight -= 1;
     if (this.#isClosed || answers === null) return;
-    // First of all, so that the database works while these runs go on.
+    // The next batch goes out first of all, so that the database works while these runs go on.
     this.#sendNext(batch.length);
-    for (const [n, [run, part]] of batch.entries()) {
-      this.#tell(run, part, answers[n] as PartAnswer);
+    for (let n = 0; n < batch.length; n++) {
+      const [run, part] = batch[n] as [Run, Part];
+      this.#tell(run, part, answers[n]);
     }
     if (this.#waiting.size > 0) this.#scheduleSend();
+    this.#reports.notices.committed.tell(parts, undefined);
   }
 
   async #answersTo(parts: readonly Part[]): Promise<PartAnswer[] | null> {
@@ -134,14 +146,15 @@ export class Committer {
         return await this.#store.commit(parts);
       } catch (error) {
         this.#events.failed(error);
-        this.#logger.warn("commit.failed", { parts: parts.length, error: String(error) });
+        this.#reports.logger.warn("commit.failed", { parts: parts.length, error: String(error) });
       }
       await this.#runtime.scheduler.sleep(RESEND_MS * (0.5 + this.#runtime.random.next()));
     }
     return null;
   }
 
-  #tell(run: Run, part: Part, answer: PartAnswer): void {
+  #tell(run: Run, part: Part, answer: PartAnswer | undefined): void {
+    if (answer === undefined) return this.#unanswered(run, part);
     if (answer.kind !== "busy") this.#busy.delete(run);
     switch (answer.kind) {
       case "ok":
@@ -155,7 +168,13 @@ export class Committer {
     }
   }
 
-  /** Someone holds the ticket for a moment: a user's terminate, a look. */
+  /** Nothing is known of the part: the run is loaded again from what is durable. */
+  #unanswered(run: Run, { iid, partNumber }: Part): void {
+    this.#reports.invariants.report("commit.answers", { iid, partNumber });
+    this.#events.lost(run);
+  }
+
+  /** Somebody holds the ticket's lock for a moment: a caller's terminate, a poll. */
   #sendAgain(run: Run): void {
     const tries = this.#busy.get(run) ?? 0;
     this.#busy.set(run, tries + 1);

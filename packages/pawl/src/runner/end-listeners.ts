@@ -1,40 +1,37 @@
 import type { EndListener } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
-import { targetKey, type Ended, type Target } from "../store/records.js";
+import type { Ended } from "../store/records.js";
 
-/** Those in this process who wait for a run to end. Without its outcome it is a hint: they look for themselves. */
+/** Callers in this process who wait for a run to end, by `targetKey`. Without its outcome a notice is a hint: they read it. */
 export class EndListeners {
   readonly #scheduler: Scheduler;
-  readonly #ears = new Map<string, Set<OpenEndListener>>();
+  readonly #byKey = new Map<string, Set<OpenEndListener>>();
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
   }
 
-  ear(target: Target): EndListener {
-    const key = targetKey(target);
-    const ears = this.#ears.get(key) ?? new Set();
-    this.#ears.set(key, ears);
-    const ear = new OpenEndListener(this.#scheduler, () => {
-      ears.delete(ear);
-      if (ears.size === 0 && this.#ears.get(key) === ears) this.#ears.delete(key);
+  listen(key: string): EndListener {
+    const listeners = this.#byKey.get(key) ?? new Set();
+    this.#byKey.set(key, listeners);
+    const listener = new OpenEndListener(this.#scheduler, () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#byKey.get(key) === listeners) this.#byKey.delete(key);
     });
-    ears.add(ear);
-    return ear;
+    listeners.add(listener);
+    return listener;
   }
 
-  wait(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
-    return this.ear(target).heard(ms, signal);
-  }
-
-  tell(target: Target, ended: Ended | null): void {
-    for (const ear of this.#ears.get(targetKey(target)) ?? []) ear.tell(ended);
+  tell(key: string, ended: Ended | null): void {
+    for (const listener of this.#byKey.get(key) ?? []) listener.tell(ended);
   }
 
   /** Any of them may have missed something. */
   tellAll(): void {
-    for (const ears of this.#ears.values()) for (const ear of ears) ear.tell(null);
+    for (const listeners of this.#byKey.values()) {
+      for (const listener of listeners) listener.tell(null);
+    }
   }
 }
 

@@ -35,6 +35,7 @@ export class Lease {
   #clockGapMs = 0;
   #timer: Cancel | null = null;
   #isHeld = false;
+  #isAbandoned = false;
   #beating: Promise<void> | null = null;
 
   constructor(
@@ -145,7 +146,7 @@ export class Lease {
 
   /** Beats while something is leased; an idle process asks nothing of the database. */
   hold(isHeld: boolean): void {
-    if (this.#isHeld === isHeld) return;
+    if (this.#isHeld === isHeld || this.#isAbandoned) return;
     this.#isHeld = isHeld;
     this.#timer?.();
     this.#timer = null;
@@ -178,6 +179,7 @@ export class Lease {
   /** As if the process had died: nothing is said to anyone. */
   abandon(): void {
     this.hold(false);
+    this.#isAbandoned = true;
     this.#id = null;
     this.#renewedAtMs = -Infinity;
   }

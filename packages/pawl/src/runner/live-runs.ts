@@ -1,5 +1,4 @@
 import type { Run } from "../engine/run.js";
-import { targetKey, type Target } from "../store/records.js";
 import type { Claimed } from "../store/store.js";
 
 export type LiveLimits = { readonly runs: number; readonly bytes: number };
@@ -9,7 +8,7 @@ export class LiveRuns {
   readonly #limits: LiveLimits;
   readonly #evicted: (run: Run) => void;
   readonly #runs = new Map<string, Run>();
-  readonly #byTarget = new Map<string, Run>();
+  readonly #byKey = new Map<string, Run>();
   #bytes = 0;
 
   constructor(limits: LiveLimits, evicted: (run: Run) => void) {
@@ -20,7 +19,7 @@ export class LiveRuns {
   keep(run: Run): void {
     this.remove(run);
     this.#runs.set(run.iid, run);
-    this.#byTarget.set(targetKey(run), run);
+    this.#byKey.set(run.key, run);
     this.#bytes += run.historyBytes;
     for (const oldest of this.#runs.values()) {
       if (this.#runs.size <= this.#limits.runs && this.#bytes <= this.#limits.bytes) break;
@@ -30,7 +29,7 @@ export class LiveRuns {
     }
   }
 
-  /** The run in memory, if it is where the claim found it: nobody else had it in between. */
+  /** Takes out the run in memory, if it stands where the claim found it: nobody else had it in between. */
   take(claimed: Claimed): Run | null {
     const run = this.#runs.get(claimed.iid);
     if (run === undefined) return null;
@@ -45,7 +44,7 @@ export class LiveRuns {
   remove(run: Run): void {
     if (this.#runs.get(run.iid) !== run) return;
     this.#runs.delete(run.iid);
-    this.#byTarget.delete(targetKey(run));
+    this.#byKey.delete(run.key);
     this.#bytes -= run.historyBytes;
   }
 
@@ -53,8 +52,9 @@ export class LiveRuns {
     return this.#runs.get(iid);
   }
 
-  find(target: Target): Run | undefined {
-    return this.#byTarget.get(targetKey(target));
+  /** By `targetKey`. */
+  find(key: string): Run | undefined {
+    return this.#byKey.get(key);
   }
 
   has(run: Run): boolean {
@@ -64,7 +64,7 @@ export class LiveRuns {
   clear(): void {
     for (const run of this.#runs.values()) run.discard("closed");
     this.#runs.clear();
-    this.#byTarget.clear();
+    this.#byKey.clear();
     this.#bytes = 0;
   }
 }

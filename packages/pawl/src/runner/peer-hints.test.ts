@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { guardedLogger } from "../model/logger.js";
 import { webRuntime } from "../runtime.js";
+import { targetKey } from "../store/records.js";
 import type { Hint, HintChannel, HintListener, Teller } from "../store/hints.js";
 import { EndListeners } from "./end-listeners.js";
 import { PeerHints } from "./peer-hints.js";
@@ -31,7 +32,7 @@ function setUp() {
 test("who asked for an end is told, each alone", () => {
   const { others, told, ask } = setUp();
   for (const asker of ["a", "b", "a"]) ask(asker);
-  others.ended(target, null);
+  others.ended(target);
   expect(told).toEqual([
     ["ended", "a"],
     ["ended", "b"],
@@ -41,35 +42,36 @@ test("who asked for an end is told, each alone", () => {
 test("where many have asked all are told", () => {
   const { others, told, ask } = setUp();
   for (let n = 0; n < 150; n++) ask(`process ${n}`);
-  others.ended(target, null);
+  others.ended(target);
   expect(told).toEqual([["ended", "all"]]);
 });
 
 test("who asks after the end is told once for each end", () => {
   const { others, told, ask } = setUp();
-  others.ended(target, null);
+  others.ended(target);
   for (let n = 0; n < 3; n++) ask("late");
   expect(told).toEqual([["ended", "late"]]);
-  others.ended(target, null);
+  others.ended(target);
   expect(told).toEqual([
     ["ended", "late"],
     ["ended", "late"],
   ]);
 });
 
-test("an ear hears what was told since it was opened, and how it ended", async () => {
-  const { others, hear, waiters } = setUp();
+test("a listener hears of ends since it was opened, and how the run ended", async () => {
+  const { hear, waiters } = setUp();
+  const key = targetKey(target);
   const ended = { status: "complete", output: "1", error: null } as const;
-  const early = waiters.ear(target);
-  others.ended(target, ended);
-  const late = waiters.ear(target);
+  const early = waiters.listen(key);
+  waiters.tell(key, ended);
+  const late = waiters.listen(key);
   expect(await early.heard(60_000)).toEqual(ended);
   expect(await late.heard(1)).toBeNull();
-  const hinted = waiters.ear(target);
+  const hinted = waiters.listen(key);
   hear({ kind: "ended", target });
   expect(await hinted.heard(60_000)).toBeNull();
-  const closed = waiters.ear(target);
+  const closed = waiters.listen(key);
   closed.close();
-  others.ended(target, ended);
+  waiters.tell(key, ended);
   expect(await closed.heard(1)).toBeNull();
 });

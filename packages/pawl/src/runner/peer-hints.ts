@@ -1,41 +1,41 @@
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel, Teller } from "../store/hints.js";
-import { targetKey, type Ended, type Target } from "../store/records.js";
+import { targetKey, type Target } from "../store/records.js";
 import type { EndListeners } from "./end-listeners.js";
 import { BoundedMap } from "./bounded-map.js";
 
 export interface PeerHintEvents {
-  /** Somewhere something became due: look for it in so many ms. */
+  /** Somewhere something became due: a claim is wanted in so many ms. */
   due(inMs: number): void;
   changed(owner: string, target: Target): void;
 }
 
-/** Beyond so many the oldest are forgotten: who waits for them finds out by looking, now and then. */
+/** Beyond so many the oldest are forgotten: a process that waits for them finds out by reading, now and then. */
 const MAX_REMEMBERED = 10_000;
-/** For one run; where there are more, all are told. */
+/** The processes that are remembered for one run; where there are as many, all processes are told. */
 const MAX_ASKERS = 100;
-/** That there is more to do than one process can is said again after this long. */
+/** A process that has more to do than it can says so again after this long. */
 const OVERFULL_EVERY_MS = 1_000;
-/** All are told, and one of them takes it: who came too late the last times gives the others a head start. */
+/** All processes are told, and one takes the work: a process that came too late the last times gives the others a head start. */
 const HEAD_START_MS = 5;
 const MAX_VAIN = 5;
-/** What was said while nobody listened is not so urgent that runs which have just begun should wait for the look. */
+/** Hints that were missed while nobody listened are not so urgent that runs which have just begun should wait for the claim. */
 const CATCH_UP_MS = 30;
 const LAST_WORDS_MS = 500;
 
-/** What this process and the others on its database tell one another, where the database carries hints. */
+/** The hints between this process and the others on its database, where the database carries them. */
 export class PeerHints {
   readonly #channel: HintChannel | null;
   readonly #runtime: Runtime;
   readonly #logger: Logger;
-  readonly #waiters: EndListeners;
+  readonly #listeners: EndListeners;
   readonly #events: PeerHintEvents;
   #isWanted = true;
   #stopListening: (() => void) | null = null;
-  /** Who waits for the ends of which runs. */
+  /** The processes that wait for the end of a run, by `targetKey`. */
   readonly #awaited = new BoundedMap<Teller[]>(MAX_REMEMBERED);
-  /** Runs that ended here, and who was told: others may ask too late, and are told once. */
+  /** Runs that ended here, and the processes that were told: others may ask too late, and are told once. */
   readonly #ended = new BoundedMap<Teller[]>(MAX_REMEMBERED);
   #saidOverfullAtMs = -Infinity;
   #wasHinted = false;
@@ -45,13 +45,13 @@ export class PeerHints {
     channel: HintChannel | undefined,
     runtime: Runtime,
     logger: Logger,
-    waiters: EndListeners,
+    listeners: EndListeners,
     events: PeerHintEvents,
   ) {
     this.#channel = channel ?? null;
     this.#runtime = runtime;
     this.#logger = logger;
-    this.#waiters = waiters;
+    this.#listeners = listeners;
     this.#events = events;
   }
 
@@ -75,7 +75,7 @@ export class PeerHints {
     await this.#channel?.tell({ kind: "due" });
   }
 
-  /** Before a goodbye: what was given back is due. */
+  /** Before a goodbye: the runs that were given back are due. */
   async lastWords(): Promise<void> {
     if (this.#channel === null) return;
     const { scheduler } = this.#runtime;
@@ -83,7 +83,7 @@ export class PeerHints {
     await Promise.race([this.due(), patience]);
   }
 
-  /** There is more to do than fits in here. */
+  /** There is more to do than there are slots. */
   overfull(): void {
     const nowMs = this.#runtime.clock.now();
     if (nowMs < this.#saidOverfullAtMs + OVERFULL_EVERY_MS) return;
@@ -95,7 +95,7 @@ export class PeerHints {
     void this.#channel?.tell({ kind: "changed", owner, target });
   }
 
-  /** Asks to be told when that run ends; false if nobody would be heard. */
+  /** Asks the others to tell when that run ends. Returns false if none of them would be heard. */
   ask(target: Target): boolean {
     if (this.#channel === null || !this.#isWanted) return false;
     this.listen(true);
@@ -104,10 +104,8 @@ export class PeerHints {
     return true;
   }
 
-  /** A run ended here, or was ended: tells those who asked. */
-  ended(target: Target, ended: Ended | null): void {
-    this.#waiters.tell(target, ended);
-    if (this.#channel === null) return;
+  /** A run ended here, or was ended: tells the processes that asked. */
+  ended(target: Target): void {
     const key = targetKey(target);
     const askers = this.#awaited.take(key) ?? [];
     this.#ended.note(key, askers);
@@ -115,7 +113,7 @@ export class PeerHints {
     for (const asker of askers) this.#tellEnd(target, asker);
   }
 
-  /** How a look for work went. */
+  /** Notes how many runs a claim has found. */
   looked(found: number): void {
     if (found > 0) this.#vain = 0;
     else if (this.#wasHinted) this.#vain = Math.min(this.#vain + 1, MAX_VAIN);
@@ -124,7 +122,7 @@ export class PeerHints {
 
   #listening(): void {
     this.#events.due(CATCH_UP_MS);
-    this.#waiters.tellAll();
+    this.#listeners.tellAll();
   }
 
   #hear(hint: Hint, teller: Teller): void {
@@ -137,7 +135,7 @@ export class PeerHints {
       case "awaited":
         return this.#await(hint.target, teller);
       case "ended":
-        return this.#waiters.tell(hint.target, null);
+        return this.#listeners.tell(targetKey(hint.target), null);
     }
   }
 
@@ -145,19 +143,19 @@ export class PeerHints {
     const key = targetKey(target);
     const told = this.#ended.get(key);
     if (told !== undefined && add(asker, told)) return this.#tellEnd(target, asker);
-    // It has not ended here, or runs again since.
+    // The run has not ended here, or runs again since.
     const askers = this.#awaited.take(key) ?? [];
     add(asker, askers);
     this.#awaited.note(key, askers);
   }
 
-  /** The name alone: the target may be a whole run. */
+  /** Sends the name alone: the target may be a whole run. */
   #tellEnd({ workflow, id }: Target, asker?: Teller): void {
     void this.#channel?.tell({ kind: "ended", target: { workflow, id } }, asker);
   }
 }
 
-/** False if it was among them. */
+/** Returns false if the asker was among them. */
 function add(asker: Teller, askers: Teller[]): boolean {
   if (askers.includes(asker)) return false;
   if (askers.length === MAX_ASKERS) askers.shift();

@@ -1,19 +1,16 @@
 import type { Run } from "../engine/run.js";
+import type { Invariants } from "../model/invariants.js";
 import type { Scheduler } from "../model/seams.js";
-import { targetKey, type Target } from "../store/records.js";
+import type { Dispatch } from "./dispatch.js";
+import type { Lease } from "./lease.js";
 
 type Named = { readonly iid: string };
 
-export interface SlotEvents {
-  taken(): void;
-  freed(): void;
-}
-
-/** A stay of runs that will be here soon: their history, or the answer about them, is on its way. */
+/** Runs that will be here soon: their history, or the answer about them, is on its way. */
 export type Arrival = {
   /** Whether the run was neither lost nor claimed anew meanwhile. */
   isExpected(run: Named): boolean;
-  /** They are here, or will not come. */
+  /** The runs are here, or will not come. */
   over(): void;
 };
 
@@ -24,28 +21,45 @@ type Expected = {
   misses: number;
 };
 
-/** Who has a place in this process: runs whose tickets it holds, those that arrive, and new ones not yet created. */
+/** The slots of this process: for runs whose tickets it holds, for those that arrive, and for new ones not yet created. */
 export class Slots {
+  /** How many there are. */
+  concurrency: number;
+  readonly #lease: Pick<Lease, "hold">;
+  readonly #dispatch: Dispatch;
   readonly #scheduler: Scheduler;
-  readonly #events: SlotEvents;
+  readonly #invariants: Invariants;
   readonly #leased = new Map<string, Run>();
-  readonly #byTarget = new Map<string, Run>();
+  readonly #byKey = new Map<string, Run>();
   /** How the ends of turns are awaited. */
   readonly #turns = new Map<Run, () => void>();
   /** By iid. */
   readonly #arriving = new Map<string, Expected>();
   #reserved = 0;
-  /** Claims and adoptions: what they bring after a goodbye would look like a crash. */
+  /** Claims and adoptions that are under way: a run that they bring after a goodbye would look like a crash. */
   #onTheirWay = 0;
   readonly #onNextEnd: (() => void)[] = [];
 
-  constructor(scheduler: Scheduler, events: SlotEvents) {
+  constructor(
+    concurrency: number,
+    lease: Pick<Lease, "hold">,
+    dispatch: Dispatch,
+    scheduler: Scheduler,
+    invariants: Invariants,
+  ) {
+    this.concurrency = concurrency;
+    this.#lease = lease;
+    this.#dispatch = dispatch;
     this.#scheduler = scheduler;
-    this.#events = events;
+    this.#invariants = invariants;
   }
 
   get used(): number {
     return this.#leased.size + this.#arriving.size + this.#reserved;
+  }
+
+  get free(): number {
+    return Math.max(0, this.concurrency - this.used);
   }
 
   get reserved(): number {
@@ -73,8 +87,9 @@ export class Slots {
     return this.#leased.get(iid);
   }
 
-  find(target: Target): Run | undefined {
-    return this.#byTarget.get(targetKey(target));
+  /** By `targetKey`. */
+  find(key: string): Run | undefined {
+    return this.#byKey.get(key);
   }
 
   isArriving({ iid }: Named): boolean {
@@ -85,7 +100,7 @@ export class Slots {
     return this.#leased.has(iid) || this.#arriving.has(iid);
   }
 
-  /** With their claim numbers if their tickets are ours already. */
+  /** Expects runs, with their claim numbers if their tickets are ours already. */
   expect(runs: readonly (Named & { readonly claimNumber?: number })[]): Arrival {
     const isExpected = ({ iid }: Named): boolean => this.#arriving.get(iid)?.arrival === arrival;
     const over = (): void => {
@@ -96,11 +111,14 @@ export class Slots {
     for (const { iid, claimNumber = null } of runs) {
       this.#arriving.set(iid, { arrival, claimNumber, misses: 0 });
     }
-    this.#events.taken();
+    this.#lease.hold(this.isBusy);
     return arrival;
   }
 
-  /** A heartbeat says what is ours. Who is missing twice will not come: once, it may be older than the claim. */
+  /**
+   * A heartbeat says which tickets are ours. A run that is missing twice will not come; missing once, the heartbeat may be older
+   * than its claim.
+   */
   confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
     for (const [iid, expected] of this.#arriving) {
       if (expected.claimNumber === null) continue;
@@ -112,19 +130,21 @@ export class Slots {
     }
   }
 
-  /** The run has its ticket; resolves when it leaves. */
+  /** Gives the run, which has its ticket, a slot. Resolves when it leaves. */
   enter(run: Run): Promise<void> {
-    this.#arriving.delete(run.iid);
-    this.#leased.set(run.iid, run);
-    this.#byTarget.set(targetKey(run), run);
-    this.#events.taken();
+    const { iid, key, workflow, id } = run;
+    if (this.#leased.has(iid)) this.#invariants.report("slots.one", { workflow, id });
+    this.#arriving.delete(iid);
+    this.#leased.set(iid, run);
+    this.#byKey.set(key, run);
+    this.#lease.hold(true);
     return new Promise((resolve) => void this.#turns.set(run, resolve));
   }
 
   leave(run: Run): void {
     if (this.has(run)) {
       this.#leased.delete(run.iid);
-      this.#byTarget.delete(targetKey(run));
+      this.#byKey.delete(run.key);
     }
     this.#turns.get(run)?.();
     this.#turns.delete(run);
@@ -141,7 +161,7 @@ export class Slots {
     this.#tell();
   }
 
-  /** Waits for what may bring runs. */
+  /** Counts work that may bring runs, until it is done. */
   expecting<T>(work: Promise<T>): Promise<T> {
     this.#onTheirWay += 1;
     return work.finally(() => {
@@ -150,9 +170,9 @@ export class Slots {
     });
   }
 
-  /** Whether nobody has a place any more, and nobody will, `ms` from now at the latest. */
+  /** Whether nobody has a slot any more, and nobody will, `ms` from now at the latest. */
   async emptiedWithin(ms: number): Promise<boolean> {
-    // Not by the clock: a timer may fire before that shows its time.
+    // Not by the clock: a timer may fire before the clock shows its time.
     const patience = { isOver: ms <= 0 };
     const cancel = this.#scheduler.after(ms, () => {
       patience.isOver = true;
@@ -171,10 +191,12 @@ export class Slots {
 
   #freed(): void {
     this.#tell();
-    this.#events.freed();
+    this.#lease.hold(this.isBusy);
+    this.#dispatch.slotFreed();
   }
 
   #tell(): void {
+    if (this.#onNextEnd.length === 0) return;
     for (const resolve of this.#onNextEnd.splice(0)) resolve();
   }
 }

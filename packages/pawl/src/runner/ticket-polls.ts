@@ -4,10 +4,9 @@ import type { Cancel, Runtime } from "../model/seams.js";
 import type { DbTime } from "../store/records.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Lease } from "./lease.js";
+import type { Slots } from "./slots.js";
 
 export interface TicketPollEvents {
-  /** Whether the run still has its turn here. */
-  isLeased(run: Run): boolean;
   lost(run: Run): void;
   failed(error: unknown): void;
 }
@@ -15,34 +14,37 @@ export interface TicketPollEvents {
 const BUSY_MS = 20;
 const RETRY_MS = 1_000;
 
-/** Looks at leased runs' tickets: the time, new events, a pause. All that are wanted together are one read. */
+/** Polls the tickets of leased runs: for the time, new events, a pause. All that are wanted together are one read. */
 export class TicketPolls {
   readonly #store: Store;
   readonly #lease: Pick<Lease, "msUntil">;
+  readonly #slots: Pick<Slots, "has">;
   readonly #runtime: Runtime;
   readonly #logger: Logger;
   readonly #events: TicketPollEvents;
   readonly #wanted = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
-  /** Perhaps not ours any more: no body of theirs starts until a look has found them. */
+  /** Runs whose tickets may not be ours any more: no body of theirs starts until a poll has found them. */
   readonly #doubted = new Set<Run>();
 
   constructor(
     store: Store,
     lease: Pick<Lease, "msUntil">,
+    slots: Pick<Slots, "has">,
     runtime: Runtime,
     logger: Logger,
     events: TicketPollEvents,
   ) {
     this.#store = store;
     this.#lease = lease;
+    this.#slots = slots;
     this.#runtime = runtime;
     this.#logger = logger;
     this.#events = events;
   }
 
   soon(run: Run): void {
-    if (this.#wanted.size === 0) this.#runtime.scheduler.round(() => void this.#look());
+    if (this.#wanted.size === 0) this.#runtime.scheduler.round(() => void this.#poll());
     this.#wanted.add(run);
   }
 
@@ -72,8 +74,8 @@ export class TicketPolls {
     this.#doubted.delete(run);
   }
 
-  async #look(): Promise<void> {
-    const runs = [...this.#wanted].filter((run) => this.#events.isLeased(run));
+  async #poll(): Promise<void> {
+    const runs = [...this.#wanted].filter((run) => this.#slots.has(run));
     this.#wanted.clear();
     if (runs.length === 0) return;
     const requests = runs.map(({ iid, runNumber, claimNumber, seenEvents }) => {
@@ -91,11 +93,11 @@ export class TicketPolls {
     const busy: Run[] = [];
     for (const [n, run] of runs.entries()) {
       const answer = answers[n];
-      // A part that parked or ended it may have been answered meanwhile.
+      // A part that parked or ended the run may have been answered meanwhile.
       const isSame = run.isLeased && run.claimNumber === requests[n]?.claimNumber;
-      if (answer === undefined || !isSame || !this.#events.isLeased(run)) continue;
+      if (answer === undefined || !isSame || !this.#slots.has(run)) continue;
       if (answer.kind === "ok") {
-        // What was doubted after this look was sent needs another.
+        // A run that was doubted after this poll was sent needs another.
         if (!this.#wanted.has(run)) this.#doubted.delete(run);
         run.polled(answer);
       } else if (answer.kind === "busy") busy.push(run);
@@ -106,6 +108,6 @@ export class TicketPolls {
   }
 
   #again(runs: readonly Run[]): void {
-    for (const run of runs) if (this.#events.isLeased(run)) this.soon(run);
+    for (const run of runs) if (this.#slots.has(run)) this.soon(run);
   }
 }

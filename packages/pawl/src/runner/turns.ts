@@ -1,207 +1,122 @@
-import type { StepBudget } from "../engine/context.js";
-import type { Run } from "../engine/run.js";
+import type { WorkflowEntry } from "../authoring/entry.js";
+import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
+import { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
-import type { Scheduler } from "../model/seams.js";
+import type { Cancel, Scheduler } from "../model/seams.js";
+import type { Notices } from "../store/notices.js";
 import type { Claimed, LoadedRun, Part, Store } from "../store/store.js";
 import type { Claims } from "./claims.js";
+import type { Committer } from "./committer.js";
+import type { Dispatch } from "./dispatch.js";
+import type { EndListeners } from "./end-listeners.js";
 import type { Lease } from "./lease.js";
 import type { LiveRuns } from "./live-runs.js";
+import { commitApart } from "./refused-part.js";
 import type { Slots } from "./slots.js";
+import { Suspects } from "./suspects.js";
+import type { TicketPolls } from "./ticket-polls.js";
 
-/** From so many takeovers on, a run may be what kills its owners. */
-const SUSPECT_TAKEOVERS = 2;
-const COUNT_AGAIN_MS = 100;
+/** A body that runs longer than this gets a row that says so, at most as much later. */
+const NOTE_RUNNING_MS = 500;
 
-type TurnParts = {
-  readonly lease: Pick<Lease, "id">;
-  readonly claims: Pick<Claims, "isOurs">;
-  readonly places: Slots;
+export type TurnParts = {
+  readonly lease: Lease;
+  readonly claims: Claims;
+  readonly slots: Slots;
   readonly live: LiveRuns;
-  readonly scheduler: Scheduler;
+  readonly polls: TicketPolls;
+  readonly commits: Committer;
+  readonly dispatch: Dispatch;
+  /** They are told when a run leaves its slot. */
+  readonly leaves: EndListeners;
 };
 
-export interface TurnEvents {
-  /** `parts`: how many were sent under this claim. */
-  newRun(claimed: Claimed, loaded: LoadedRun | null, parts: number): Run;
-  begin(run: Run, claimed: Claimed, loaded: LoadedRun | null): void;
-  entered(run: Run): void;
-  /** Events came while it was parked. */
-  hasNews(run: Run): void;
-  /** Its ticket was claimed anew, for another run. */
-  displaced(run: Run): void;
-}
-
-type Sent = {
-  readonly claim: Pick<Claimed, "runNumber" | "claimNumber" | "takeovers" | "takenOver">;
-  readonly parts: number;
-};
-
-/** How a claimed run gets its turn: as it stands in memory, from its history, or from the start. */
+/** How a claimed run gets its turn (as it stands in memory, from its history, or from the start), and how the turn ends. */
 export class Turns {
-  readonly #store: Pick<Store, "load" | "commit">;
-  readonly #lease: TurnParts["lease"];
-  readonly #claims: TurnParts["claims"];
-  readonly #places: Slots;
-  readonly #live: LiveRuns;
+  readonly #store: Store;
+  readonly #entries: ReadonlyMap<string, WorkflowEntry>;
+  readonly #engine: () => EngineContext;
+  readonly #parts: TurnParts;
+  readonly #host: RunHost;
+  readonly #suspects: Suspects;
+  readonly #notices: Notices;
   readonly #scheduler: Scheduler;
-  readonly #maxTakeovers: number;
   readonly #logger: Logger;
-  readonly #events: TurnEvents;
-  #suspectTurn: Promise<void> = Promise.resolve();
-  /** That have their turn, or wait for it. */
-  #suspects = 0;
-  /** What was sent for them under the claims of this runner, by iid: their runs count on from there. */
-  readonly #sent = new Map<string, Sent>();
+  #noting: Cancel | null = null;
+  /** Runs that get their turn are drained at once. */
+  isStopping = false;
 
+  /** `engine` is asked when a run is made: its bindings lead back to this runner. */
   constructor(
-    store: Pick<Store, "load" | "commit">,
-    { lease, claims, places, live, scheduler }: TurnParts,
-    maxTakeovers: number,
+    store: Store,
+    entries: ReadonlyMap<string, WorkflowEntry>,
+    engine: () => EngineContext,
+    parts: TurnParts,
+    notices: Notices,
+    options: { readonly maxTakeovers: number },
+    scheduler: Scheduler,
     logger: Logger,
-    events: TurnEvents,
   ) {
     this.#store = store;
-    this.#lease = lease;
-    this.#claims = claims;
-    this.#places = places;
-    this.#live = live;
+    this.#entries = entries;
+    this.#engine = engine;
+    this.#parts = parts;
+    this.#notices = notices;
     this.#scheduler = scheduler;
-    this.#maxTakeovers = maxTakeovers;
     this.#logger = logger;
-    this.#events = events;
+    const { commits, lease, polls } = parts;
+    this.#host = { commits, lease, polls, turns: this };
+    this.#suspects = new Suspects(store, parts, options.maxTakeovers, scheduler, logger);
   }
+
+  // How a turn begins
 
   /** Resolves when all of these turns are over. */
   async begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
     const toLoad: Claimed[] = [];
     for (const each of claimed) {
-      const live = this.#live.take(each);
-      if (live !== null) turns.push(this.#goOn(live, each, budget));
-      else if (this.#isHopeless(each) || !each.resuming) {
-        turns.push(this.#enterNew(each, null, budget));
-      } else toLoad.push(each);
+      const live = this.#parts.live.take(each);
+      if (live !== null) turns.push(this.#resume(live, each, budget));
+      else if (each.resuming && !this.#suspects.isHopeless(each)) toLoad.push(each);
+      else turns.push(this.#enterNew(each, null, budget));
     }
     if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
     await Promise.all(turns);
   }
 
-  /** Those that may kill their owners come one by one. */
+  /** Nobody waits for these turns, which may be long. A ticket that could not get its turn is found by the next heartbeat. */
+  beginAlone(claimed: readonly Claimed[]): void {
+    this.begin(claimed, null).catch((error: unknown) => {
+      this.#logger.error("turn.failed", { error: String(error) });
+    });
+  }
+
+  /** Loads histories: those of suspects one by one, the others together. Resolves when all of these turns are over. */
   async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const all = claimed.map((each) => this.#asItWasClaimed(each));
-    const others = all.filter((each) => !this.#isSuspect(each));
-    const turns = all
-      .filter((each) => this.#isSuspect(each))
-      .map((each) => this.#loadAlone(each, budget));
+    const turns: Promise<void>[] = [];
+    const others: Claimed[] = [];
+    for (const given of claimed) {
+      const each = this.#suspects.asItWasClaimed(given);
+      if (!this.#suspects.isSuspect(each)) others.push(each);
+      else turns.push(this.#suspects.alone(each, () => this.#loadAll([each], budget)));
+    }
     if (others.length > 0) turns.push(this.#loadAll(others, budget));
     await Promise.all(turns);
   }
 
-  /** A heartbeat says what is ours: what was sent for others is of no use any more. */
-  confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
-    for (const [iid, { claim }] of this.#sent) {
-      const isOurs = owned.get(iid)?.claimNumber === claim.claimNumber;
-      // The heartbeat may be older than the claim; then the run is known here.
-      if (!isOurs && !this.#places.isKnown({ iid })) this.#sent.delete(iid);
-    }
-  }
-
-  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
-  #goOn(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const turn = this.#enter(run, budget);
-    const hasNews = claimed.eventCount > run.seenEvents;
-    run.resume(claimed, hasNews);
-    if (hasNews) this.#events.hasNews(run);
-    return turn;
-  }
-
-  #isHopeless({ takeovers }: Claimed): boolean {
-    return takeovers >= this.#maxTakeovers;
-  }
-
-  #isSuspect(claimed: Claimed): boolean {
-    return claimed.takeovers >= SUSPECT_TAKEOVERS && !this.#isHopeless(claimed);
-  }
-
-  /** One whose history did not come was counted, or spared, already: its ticket does not tell any more what it was. */
-  #asItWasClaimed(claimed: Claimed): Claimed {
-    return { ...claimed, ...this.#sentFor(claimed)?.claim };
-  }
-
-  /**
-   * Suspects run one at a time: then the one that ends its process is charged, and not its neighbours. One that waits
-   * for that is not counted as taken over until it begins: it may wait through any number of deaths.
-   */
-  #loadAlone(claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const arrival = this.#places.expect([claimed]);
-    const runner = this.#lease.id;
-    const isOurs = (): boolean => this.#claims.isOurs(runner) && arrival.isExpected(claimed);
-    const { takeovers } = claimed;
-    const isFirst = this.#suspects === 0;
-    const isUncounted = !isFirst || this.#sentFor(claimed) !== null;
-    const spared = isFirst ? null : this.#count(claimed, takeovers - 1, isOurs);
-    this.#suspects += 1;
-    const turn = this.#suspectTurn
-      .then(async () => {
-        if (spared !== null && !(await spared)) return;
-        if (isUncounted && !(await this.#count(claimed, takeovers, isOurs))) return;
-        if (isOurs()) await this.#loadAll([claimed], budget);
-      })
-      .finally(() => {
-        this.#suspects -= 1;
-        arrival.over();
-      });
-    this.#suspectTurn = turn;
-    return turn;
-  }
-
-  /** Writes how often it was taken over without progress. Answers false if the claim is lost. */
-  async #count(claimed: Claimed, takeovers: number, isOurs: () => boolean): Promise<boolean> {
-    // Before anything is noted: another claim of this process may have the run by now.
-    if (!isOurs()) return false;
-    const { iid, runNumber, claimNumber, eventCount: seenEvents } = claimed;
-    const partNumber = 1 + (this.#sentFor(claimed)?.parts ?? 0);
-    const { takenOver } = claimed;
-    const claim = { runNumber, claimNumber, takeovers: claimed.takeovers, takenOver };
-    this.#sent.set(iid, { claim, parts: partNumber });
-    const part: Part = {
-      iid,
-      runNumber,
-      claimNumber,
-      partNumber,
-      seenEvents,
-      takeovers,
-      next: { kind: "continue" },
-      steps: [],
-      attempts: [],
-      consumed: [],
-      spawns: [],
-      deliveries: [],
-    };
-    while (isOurs()) {
-      try {
-        const [answer] = await this.#store.commit([part]);
-        if (answer?.kind !== "busy") return answer?.kind !== "lost";
-      } catch (error) {
-        this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
-      }
-      // Locks are held in real time, also under a test clock.
-      await new Promise<void>((resolve) => void this.#scheduler.grace(COUNT_AGAIN_MS, resolve));
-    }
-    return false;
-  }
-
-  /** History comes in a later read than the claim: in one, the last owner's final commit could be missed. */
+  /** History comes in a later read than the claim: in one read, the last owner's final commit could be missed. */
   async #loadAll(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const arrival = this.#places.expect(claimed);
-    const runner = this.#lease.id;
+    const { slots, lease, claims } = this.#parts;
+    const arrival = slots.expect(claimed);
+    const runner = lease.id;
     try {
       const loaded = await this.#store.load(
         // A dead owner did not say how much it had written.
         claimed.map((each) => ({ ...each, takenOver: each.takeovers > 0 })),
       );
       const byIid = new Map(loaded.map((run) => [run.iid, run]));
-      if (!this.#claims.isOurs(runner)) return;
+      if (!claims.isOurs(runner)) return;
       const turns = claimed
         .filter((each) => arrival.isExpected(each))
         .map((each) => this.#enterNew(each, byIid.get(each.iid) ?? null, budget));
@@ -215,32 +130,128 @@ export class Turns {
     }
   }
 
-  #enterNew(claimed: Claimed, loaded: LoadedRun | null, budget: StepBudget | null): Promise<void> {
-    const parts = this.#sentFor(claimed)?.parts ?? 0;
-    this.#sent.delete(claimed.iid);
-    const isHopeless = this.#isHopeless(claimed);
-    const spared = isHopeless ? { ...claimed, takeovers: 0 } : claimed;
-    const run = this.#events.newRun(spared, loaded, parts);
+  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
+  #resume(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
     const turn = this.#enter(run, budget);
+    const hasUnseenEvents = claimed.eventCount > run.seenEvents;
+    run.resume(claimed, hasUnseenEvents);
+    if (hasUnseenEvents) this.#parts.polls.soon(run);
+    return turn;
+  }
+
+  #enterNew(claimed: Claimed, loaded: LoadedRun | null, budget: StepBudget | null): Promise<void> {
+    const partsSent = this.#suspects.takePartsSent(claimed);
+    const isHopeless = this.#suspects.isHopeless(claimed);
+    // The end of a hopeless run charges no step.
+    const given = isHopeless ? { ...claimed, takeovers: 0 } : claimed;
+    const run = new Run(this.#engine(), this.#host, given, loaded, partsSent);
+    const turn = this.#enter(run, budget);
+    const entry = this.#entries.get(claimed.workflow) as WorkflowEntry;
     if (isHopeless) run.endAsCrashed(claimed.takeovers);
-    else this.#events.begin(run, claimed, loaded);
+    else run.begin(entry, loaded === null ? claimed.params : loaded.params, claimed.createdAt);
     return turn;
   }
 
-  #sentFor({ iid, runNumber, claimNumber }: Claimed): Sent | null {
-    const sent = this.#sent.get(iid);
-    const isSame = sent?.claim.runNumber === runNumber && sent.claim.claimNumber === claimNumber;
-    return isSame ? sent : null;
-  }
-
-  /** The run has its ticket; resolves when the turn is over. */
+  /** The run has its ticket, and gets its slot. Resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
-    // A restarted run can come here before the look that tells that its old claim is lost.
-    const former = this.#places.get(run.iid);
-    if (former !== undefined) this.#events.displaced(former);
+    // A restarted run can come here before the poll that tells that its old claim is lost.
+    const former = this.#parts.slots.get(run.iid);
+    if (former !== undefined) this.#lose(former, "it was claimed anew");
     run.budget = budget;
-    const turn = this.#places.enter(run);
-    this.#events.entered(run);
+    const turn = this.#parts.slots.enter(run);
+    if (this.isStopping) run.drain();
     return turn;
+  }
+
+  /** The code of a live run called a step before the run is due. */
+  reopen(run: Run): void {
+    const { live, slots, claims } = this.#parts;
+    if (!live.has(run) || slots.isArriving(run) || this.isStopping) return;
+    const { iid } = run;
+    const arrival = slots.expect([{ iid }]);
+    claims
+      .oneByOne(async () => this.beginAlone(await claims.reopened(run)))
+      .catch((error: unknown) => {
+        this.#logger.warn("reopen.failed", { error: String(error) });
+      })
+      .finally(() => arrival.over());
+  }
+
+  /** A heartbeat says which tickets are ours. */
+  confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
+    this.#suspects.confirm(owned);
+  }
+
+  // While it lasts
+
+  /** There is one timer for all bodies: most of them end before it fires. */
+  noteSoon(): void {
+    this.#noting ??= this.#scheduler.after(NOTE_RUNNING_MS, () => {
+      this.#noting = null;
+      const isLeft = Array.from(this.#parts.slots.runs, (run) => run.noteRunning(NOTE_RUNNING_MS));
+      if (isLeft.includes(true)) this.noteSoon();
+    });
+  }
+
+  // How it ends
+
+  ended(run: Run, how: TurnEnd): void {
+    const { live, dispatch, lease, leaves } = this.#parts;
+    const end = how === "finished" ? run.end : null;
+    this.#leave(run);
+    leaves.tell(run.key, end);
+    if (how === "parked" || how === "paused") live.keep(run);
+    // A held run is "gone", and comes back at its time.
+    const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
+    if (wakeAt !== null) dispatch.soon(lease.msUntil(wakeAt));
+    if (how === "finished") {
+      this.#notices.ended.tell(run, end);
+      this.#notices.posted.tell("onInstanceFinished", undefined);
+    }
+    const { workflow, id, runNumber } = run;
+    this.#logger.debug(`run.${how}`, { workflow, id, runNumber });
+  }
+
+  lost(run: Run): void {
+    this.#lose(run, "another runner has it, or it was ended");
+  }
+
+  /** The lease ran out: others may have taken everything. */
+  lostAll(): void {
+    for (const run of this.#parts.slots.runs) this.#lose(run, "the lease ran out");
+  }
+
+  /** The database refuses the part's data. */
+  refused(run: Run, part: Part, message: string): void {
+    const { workflow, id, runNumber } = run;
+    this.#logger.error("commit.refused", { workflow, id, runNumber, message });
+    this.forget(run, message);
+    commitApart(this.#store, part, message).then(
+      () => this.#notices.committed.tell([part], undefined),
+      (error: unknown) =>
+        this.#logger.error("commit.refused", { workflow, id, error: String(error) }),
+    );
+  }
+
+  #lose(run: Run, reason: string): void {
+    const { workflow, id, runNumber } = run;
+    this.#logger.debug("run.lost", { workflow, id, runNumber, reason });
+    this.forget(run, reason);
+    this.#notices.ended.tell(run, null);
+  }
+
+  forget(run: Run, reason: string): void {
+    run.discard(reason);
+    this.#leave(run);
+    this.#parts.leaves.tell(run.key, null);
+  }
+
+  #leave(run: Run): void {
+    const { polls, slots } = this.#parts;
+    polls.forget(run);
+    slots.leave(run);
+    if (slots.isBusy) return;
+    this.#noting?.();
+    this.#noting = null;
   }
 }

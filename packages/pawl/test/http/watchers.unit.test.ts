@@ -1,7 +1,6 @@
 import { defineWorkflow } from "pawl";
 import { expect, onTestFinished, test } from "vitest";
 import type { StreamMessage } from "../../src/http/tracker.js";
-import { watchedStore } from "../../src/http/watched-store.js";
 import { Watchers, type Watch } from "../../src/http/watchers.js";
 import type { EndListener } from "../../src/instances/ports.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
@@ -17,10 +16,10 @@ async function watchedWorld() {
   const world = await instancesWorld({ A: defineWorkflow({ name: "a", run: async () => {} }) });
   onTestFinished(() => world.handle.close());
   const rests: number[] = [];
-  let ears = 0;
-  const earsAtReads: number[] = [];
-  const ear = (): EndListener => {
-    ears += 1;
+  let listeners = 0;
+  const listenersAtReads: number[] = [];
+  const listen = (): EndListener => {
+    listeners += 1;
     return {
       heard: (ms: number, signal?: Signal): Promise<null> => {
         rests.push(ms);
@@ -28,7 +27,7 @@ async function watchedWorld() {
           membersOf(signal!).addEventListener("abort", () => resolve(null)),
         );
       },
-      close: () => void (ears -= 1),
+      close: () => void (listeners -= 1),
     };
   };
   const { codec, runtime } = world.context;
@@ -37,32 +36,33 @@ async function watchedWorld() {
     ...world.store,
     history: (...given: Parameters<typeof world.store.history>) => {
       reads += 1;
-      earsAtReads.push(ears);
+      listenersAtReads.push(listeners);
       return world.store.history(...given);
     },
   };
-  const hints = { ear, askOthers: () => false };
-  const watchers = new Watchers({ codec, runtime, store: counted, hints });
+  const { notices } = world;
+  const ends = { listen, ask: () => false };
+  const watchers = new Watchers({ codec, runtime, store: counted, ends, notices });
   onTestFinished(() => watchers.close());
-  const store = watchedStore(world.store, watchers);
   await world.workflows["A"]!.create({ id: "x" });
-  return { world, watchers, store, rests, reads: () => reads, ears: () => ears, earsAtReads };
+  const counts = { reads: () => reads, listeners: () => listeners };
+  return { world, watchers, notices, rests, listenersAtReads, ...counts };
 }
 
 type World = Awaited<ReturnType<typeof watchedWorld>>;
 
-/** As a runner does it. The store that tells is given an empty part: what counts is that it was written to. */
+/** As a runner does it: writes the part, and tells of it. */
 async function turn(
-  { world, store }: World,
+  { world, notices }: World,
   next: Next,
   steps: StepWrite[] = [],
   attempts: AttemptWrite[] = [],
 ) {
   await world.turn(target, next, { steps, attempts });
   const { iid, runNumber } = (await world.store.get(target))!;
-  const late = { iid, runNumber, claimNumber: 0, partNumber: 1, seenEvents: 0 };
-  const nothing = { steps: [], attempts: [], consumed: [], spawns: [], deliveries: [], outbox: [] };
-  await store.commit([{ ...late, ...nothing, next: goOn }]);
+  const claim = { iid, runNumber, claimNumber: 0, partNumber: 1, seenEvents: 0 };
+  const nothing = { consumed: [], spawns: [], deliveries: [] };
+  notices.committed.tell([{ ...claim, ...nothing, steps, attempts, next }], undefined);
 }
 
 function step(ord: number, status: StepWrite["status"], attempts = 1): StepWrite {
@@ -99,14 +99,14 @@ function inShort({ event, data }: StreamMessage): string {
     : `${event} ${data.status}`;
 }
 
-test("hears of an end from before its look on, and leaves no ear open", async () => {
+test("hears of an end from before its look on, and leaves no listener open", async () => {
   const world = await watchedWorld();
   const watch = await world.watchers.watch(target);
   await turn(world, { kind: "complete", output: "1" });
   await until(() => watch.isEnded, "the end is seen");
-  await until(() => world.ears() === 0, "all closed");
-  expect(world.earsAtReads.length).toBeGreaterThan(1);
-  expect(new Set(world.earsAtReads)).toEqual(new Set([1]));
+  await until(() => world.listeners() === 0, "all closed");
+  expect(world.listenersAtReads.length).toBeGreaterThan(1);
+  expect(new Set(world.listenersAtReads)).toEqual(new Set([1]));
 });
 
 test("what is written here is told at once, each change once", async () => {
@@ -141,13 +141,13 @@ test("control through the same store is told at once", async () => {
     ["resume", "queued"],
     ["terminate", "terminated"],
   ] as const) {
-    await w.store[act](target, act);
+    await w.world.context.store[act](target, act);
     await until(() => seen.at(-1) === `status ${status}`, status);
   }
   const over = await w.watchers.watch(target);
   expect(over.isEnded).toBe(true);
   expect(over.take().map(inShort)).toEqual(["status terminated"]);
-  await w.store.restart(target, "again");
+  await w.world.context.store.restart(target, "again");
   const again = follow(await w.watchers.watch(target));
   expect(again).toEqual(["status queued"]);
 });
@@ -196,6 +196,6 @@ test("a reader goes on where its cursor is, in the same run only", async () => {
   expect(await after(119)).toEqual(["status running"]);
   expect((await after(59))[0]).toBe("step 61 completed 1");
   expect(await after(120)).toEqual([]);
-  await w.store.restart(target, "again");
+  await w.world.context.store.restart(target, "again");
   expect(await after(120)).toEqual(["status queued"]);
 });

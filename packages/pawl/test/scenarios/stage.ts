@@ -12,7 +12,7 @@ import type {
   WorkflowStep,
 } from "pawl";
 import { createHarness, VirtualTime, type Harness, type HarnessOptions } from "pawl/testing";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { RunnerOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
 import { webRuntime } from "../../src/runtime.js";
@@ -70,6 +70,9 @@ export async function open<const R extends Registry>(
   onTestFinished(() => database.destroy());
   const { runner, around = (store: Store) => store, ...engine } = options;
   const logs: LogEntry[] = [];
+  onTestFinished(() => {
+    expect(logs.filter(({ event }) => event === "invariant.broken")).toEqual([]);
+  });
   const make = <P extends Registry>(store: Store, given: object): Promise<Harness<P, unknown>> =>
     createHarness<P, unknown>({
       logger: collecting(logs),

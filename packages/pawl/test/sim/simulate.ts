@@ -344,7 +344,7 @@ class Simulation implements FaultPlan {
   #processFor(id: string): Process | null {
     const alive = [...this.#runners];
     const isHere = ([, runner]: [Process, Runner]): boolean => {
-      const room = runner.reserveFor({ workflow: "program", id });
+      const room = runner.starts.reserveFor({ workflow: "program", id });
       room?.release();
       return room !== null;
     };

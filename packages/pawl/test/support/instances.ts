@@ -14,7 +14,9 @@ import type {
 } from "../../src/instances/ports.js";
 import { jsonPlusCodec } from "../../src/model/codec.js";
 import { resolveLimits, type Limits } from "../../src/model/limits.js";
+import { guardedLogger } from "../../src/model/logger.js";
 import { webRuntime } from "../../src/runtime.js";
+import { Notices } from "../../src/store/notices.js";
 import type { Ended, Target } from "../../src/store/records.js";
 import type { Claimed, Next, Part, Store } from "../../src/store/store.js";
 import { ManualClock } from "../../src/testing/clock.js";
@@ -29,6 +31,7 @@ export type InstancesWorld = {
   readonly handle: DatabaseSyncInstance;
   readonly clock: ManualClock;
   readonly hints: Hints;
+  readonly notices: Notices;
   readonly workflows: AllBindings<SqliteHandle>;
   inside(parent: ParentRun): AllBindings<SqliteHandle>;
   rows(): number;
@@ -46,8 +49,8 @@ export class Hints {
   /** Whether other processes would tell of ends. */
   areOthersHeard = false;
   readonly ends: Target[] = [];
-  /** Ears that were opened, and closed. */
-  ears = 0;
+  /** Listeners that were opened, and closed. */
+  listeners = 0;
   closed = 0;
   /** The waits of `result`, and what happens during each. */
   readonly waits: number[] = [];
@@ -93,12 +96,8 @@ export class Hints {
     return this.isRunHere;
   }
 
-  askOthers(): boolean {
+  ask(): boolean {
     return this.areOthersHeard;
-  }
-
-  tellEnd(target: Target): void {
-    this.ends.push(target);
   }
 
   async left(_target: Target, ms: number): Promise<Ended | null> {
@@ -107,8 +106,8 @@ export class Hints {
     return this.end;
   }
 
-  ear(target: Target): EndListener {
-    this.ears += 1;
+  listen(target: Target): EndListener {
+    this.listeners += 1;
     return { heard: (ms) => this.left(target, ms), close: () => void (this.closed += 1) };
   }
 }
@@ -124,20 +123,18 @@ export async function instancesWorld(
   await store.register("runner", leaseMs);
   const limits = resolveLimits(limitOverrides);
   const hints = new Hints();
-  const hooks = new Deliverer(store, {}, webRuntime, {
-    debug() {},
-    info() {},
-    warn() {},
-    error() {},
-  });
+  const logger = guardedLogger(undefined);
+  const notices = new Notices(logger);
+  notices.ended.subscribe(({ workflow, id }) => void hints.ends.push({ workflow, id }));
+  const hooks = new Deliverer(store, {}, webRuntime, logger, notices);
   const context: InstancesContext<SqliteHandle> = {
-    store: localStore(store, hints, hooks),
+    store: localStore(store, hints, hooks, notices),
     entries: entriesOf(registry, limits),
     codec: jsonPlusCodec,
     limits,
     runtime: { ...webRuntime, clock },
     thisRound: rounds(webRuntime.scheduler),
-    hints,
+    ends: hints,
   };
   const held = new Map<string, Claimed>();
   const parts = new Map<string, number>();
@@ -160,6 +157,7 @@ export async function instancesWorld(
     handle,
     clock,
     hints,
+    notices,
     workflows: makeBindings(),
     inside: makeBindings,
     rows: () => handle.prepare("SELECT 1 FROM pawl_instance").all().length,

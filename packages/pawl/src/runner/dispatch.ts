@@ -1,0 +1,28 @@
+/** The runner's line to its dispatcher: when to look for work, and whether work is left that nobody has looked for. */
+export class Dispatch {
+  #wake: ((inMs: number) => void) | null = null;
+  /** The last claim took all that was due: new work may start here at once, since none is older. */
+  lastClaimWasShort = false;
+
+  serve(wake: (inMs: number) => void): void {
+    this.#wake = wake;
+  }
+
+  stop(): void {
+    this.#wake = null;
+  }
+
+  get isServing(): boolean {
+    return this.#wake !== null;
+  }
+
+  /** There will be work in so many ms. */
+  soon(inMs: number): void {
+    this.#wake?.(inMs);
+  }
+
+  /** A slot is free: if a full claim has left work behind, there is room for it now. */
+  slotFreed(): void {
+    if (!this.lastClaimWasShort) this.#wake?.(0);
+  }
+}
