@@ -1,12 +1,13 @@
 declare global {
-  // Merges with the AbortSignal of the user's own types: DOM, Node or Workers, of which the domain knows none.
+  // This merges with the AbortSignal of whichever types the user's program has (DOM, Node or Workers). The domain is
+  // compiled with none of them.
   interface AbortSignal {}
 }
 
 /** The runtime's own `AbortSignal`. */
 export type Signal = AbortSignal;
 
-/** What Pawl uses of it. */
+/** The members of an `AbortSignal` that Pawl uses. */
 export interface SignalMembers {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -14,10 +15,12 @@ export interface SignalMembers {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
+/** Returns the signal itself, typed with the members that Pawl uses. */
 export function membersOf(signal: Signal): SignalMembers {
   return signal as SignalMembers;
 }
 
+/** Throws the signal's reason if the signal has fired. */
 export function throwIfAborted(signal: Signal | undefined): void {
   if (signal === undefined) return;
   const { aborted, reason } = membersOf(signal);
@@ -35,7 +38,10 @@ export function newAborter(): Aborter {
   return new AbortController();
 }
 
-/** The promise's outcome, unless the signal fires first. What was begun goes on, for others. */
+/**
+ * Settles as the promise does, or rejects with the signal's reason if the signal fires first. The work behind the
+ * promise is not stopped: other callers may wait for it too.
+ */
 export function unlessAborted<T>(promise: Promise<T>, signal: Signal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   const abort = membersOf(signal);

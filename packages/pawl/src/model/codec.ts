@@ -5,29 +5,37 @@ export { fromTagged } from "./codec/reader.js";
 export type { EncodeContext };
 
 /**
- * How values become text and back. A value is encoded once; what the code sees, in the first run as in every
- * replay, is `decode(text)`: a new value per call, never the one that was encoded.
- *
- * `encode` throws `SerializationError` or `PayloadTooLargeError`; both end a step without another attempt.
+ * Turns values into text for storage, and back. A value is encoded once. Workflow code always sees `decode(text)`, in
+ * the first run as in every replay: each call returns a new value, never the one that was encoded.
  */
 export interface Codec {
+  /**
+   * Returns the text to store. Throws `SerializationError` for a value that cannot be stored and `PayloadTooLargeError`
+   * for one over `context.maxBytes`; either ends a step without another attempt.
+   */
   encode(value: unknown, context: EncodeContext): string;
+  /** Returns a new value for a text that `encode` returned. */
   decode(text: string): unknown;
 }
 
 /**
- * JSON, plus what JSON loses. Plain values are written exactly as `JSON.stringify` would; the rest as tagged
- * objects (codec/tags.ts): undefined, NaN, Infinity, -0, bigint, Date, Map, Set, bytes and errors.
+ * The default codec: JSON, plus the values that JSON loses. Plain values are written exactly as `JSON.stringify` writes
+ * them. `undefined`, `NaN`, `Infinity`, `-0`, bigints, dates, maps, sets, bytes and errors become tagged objects such
+ * as `{"$pawl":"Date","value":"2026-01-31T12:00:00.000Z"}`.
  *
- * What counts is own enumerable string keys. Arrays of a subclass come back as arrays, Node's Buffer as
- * Uint8Array, null-prototype objects as plain ones, shared references as copies.
+ * Of an object, only own enumerable properties with string keys are stored. An instance of an Array subclass comes back
+ * as an array, Node's `Buffer` as a `Uint8Array`, an object without a prototype as a plain one, and a reference that is
+ * shared as one copy per use. Functions, symbols, instances of other classes and cycles are refused.
  */
 export const jsonPlusCodec: Codec = {
   encode: writeText,
   decode: readText,
 };
 
-/** A value as JSON, for sending: the text of `jsonPlusCodec`, parsed. Each by itself: what wraps it adds no depth. */
+/**
+ * Returns a value as JSON for sending: the text of `jsonPlusCodec`, parsed. Each value is encoded on its own, so an
+ * object that it is put into does not count towards its limit of nesting.
+ */
 export function toTagged(value: unknown, what: string): Json {
   return JSON.parse(jsonPlusCodec.encode(value, { what, maxBytes: Infinity })) as Json;
 }

@@ -2,7 +2,10 @@ import { ValidationError, WorkflowError } from "./errors.js";
 import { defaultLimits } from "./limits.js";
 import { quote } from "./quote.js";
 
-/** `"10 seconds"`, `"1h 30m"`, `"1.5 days"`, or a number of milliseconds. */
+/**
+ * A length of time: a text such as `"10 seconds"`, `"1h 30m"` or `"1.5 days"`, or a number of milliseconds. A month is
+ * 30 days and a year 365.
+ */
 export type WorkflowDuration = string | number;
 
 const second = 1_000;
@@ -10,7 +13,7 @@ const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-// Months and years have one length here: a duration is added to a time without looking at a calendar.
+// Months and years have a fixed length because a duration is added to a time without consulting a calendar.
 const unitMs: ReadonlyMap<string, number> = new Map([
   ...words(1, "ms", "msec", "msecs", "millisecond", "milliseconds"),
   ...words(second, "s", "sec", "secs", "second", "seconds"),
@@ -28,9 +31,13 @@ function words(ms: number, ...names: string[]): [string, number][] {
 
 const textMaxLength = 100;
 
+/** `field` names the duration in error messages. By default it may be from 0 ms to 365 days. */
 export type DurationBounds = { field: string; minMs?: number; maxMs?: number };
 
-/** A whole number of milliseconds; the smallest step of the database's clock is one. */
+/**
+ * Returns a duration as a whole number of milliseconds, the smallest step of the database's clock. Throws
+ * `ValidationError` if it is no duration, or out of bounds.
+ */
 export function parseDurationMs(given: WorkflowDuration, bounds: DurationBounds): number {
   const { field, minMs = 0, maxMs = defaultLimits.maxSleepMs } = bounds;
   const exactMs = typeof given === "string" ? sumOfTerms(given) : given;
@@ -68,7 +75,7 @@ function spoken(ms: number): string {
   return `${ms} ms`;
 }
 
-/** How long a caller wants to wait; for ever if nothing is said. */
+/** Returns how long a caller wants to wait, in milliseconds: `Infinity` if it did not say. */
 export function requestedMs(field: string, given: WorkflowDuration | undefined): number {
   if (given === undefined) return Number.POSITIVE_INFINITY;
   try {

@@ -2,16 +2,17 @@ import { buildError, isError, readError } from "./codec/error-shape.js";
 import { jsonPlusCodec } from "./codec.js";
 import { show } from "./show.js";
 
-/** The text of any error stays below this, whatever was thrown. */
+/** No text of an error is longer than this, whatever was thrown. */
 export const errorTextMaxBytes = 65_536;
 
 type Caps = {
   readonly messageMaxLength: number;
-  /** In all: the thrown one, its causes, and those of an AggregateError. */
+  /** How many errors are kept in all: the thrown one, its causes, and those of an AggregateError. */
   readonly errorsMax: number;
 };
 
-// From generous to what always fits: 1 error of 1,024 units, each at most 6 bytes when escaped.
+// These are tried in turn, the most generous first. The last one always fits: it keeps 1 error with a message of 1,024
+// units, each of which takes at most 6 bytes when escaped.
 const capsToTry: readonly Caps[] = [
   { messageMaxLength: 8_192, errorsMax: 32 },
   { messageMaxLength: 1_024, errorsMax: 8 },
@@ -22,8 +23,8 @@ const nameMaxLength = 256;
 const valueMaxBytes = 8_192;
 
 /**
- * The text of whatever was thrown. It never fails: what cannot be read or stored is described, what is too long
- * is cut. An error about an error would hide the first one, and come at a moment when nobody can retry.
+ * Returns the text of any thrown value, and never fails. It describes values that cannot be read or stored, and cuts
+ * long ones: an error about an error would hide the first one, and come at a moment when nobody can retry.
  */
 export function encodeError(thrown: unknown): string {
   for (const caps of capsToTry) {
@@ -45,7 +46,7 @@ function encode(value: unknown, maxBytes: number): string {
   return jsonPlusCodec.encode(value, { what: "thrown value", maxBytes });
 }
 
-/** Copies what was thrown into something that can be stored. */
+/** Copies a thrown value into one that can be stored. */
 class Copier {
   readonly #seen = new Set<object>();
   readonly #messageMaxLength: number;
@@ -64,7 +65,7 @@ class Copier {
     try {
       return jsonPlusCodec.decode(encode(thrown, valueMaxBytes));
     } catch (error) {
-      // Maybe it is like an error: an instance of some library's class, with a message.
+      // It may resemble an error: some libraries throw an instance of a class of their own with a message.
       return isLikeError(Object(thrown))
         ? this.#copyError(Object(thrown))
         : new Error((error as Error).message);
@@ -96,24 +97,28 @@ class Copier {
 
   #hasRoomFor(value: unknown): boolean {
     if (value === undefined || this.#valuesLeft <= 0) return false;
-    return !this.#seen.has(value as object); // a cycle ends here
+    return !this.#seen.has(value as object); // this ends a cycle of causes
   }
 }
 
-/** Never between the two halves of a surrogate pair. */
+/** Cuts a text, but never between the two halves of a surrogate pair. */
 function cut(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const kept = text.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "");
   return `${kept}… (${text.length} characters)`;
 }
 
+/** Returns the value that was thrown, as far as `encodeError` could store it. */
 export function decodeError(text: string): unknown {
   return jsonPlusCodec.decode(text);
 }
 
+/** A stored error as a status and a history show it. */
 export type ErrorDescription = { name: string; message: string; code?: string | number };
 
-/** What a status shows of a stored error. Anything can be thrown; people get a name and a message all the same. */
+/**
+ * Returns the name, message and code of a stored error. A thrown value that is no error gets a name and message too.
+ */
 export function describeError(text: string): ErrorDescription {
   const thrown = decodeOrExplain(text);
   if (typeof thrown === "string" && thrown !== "") return { name: "Error", message: thrown };
@@ -124,12 +129,15 @@ export function describeError(text: string): ErrorDescription {
   return { name, message, ...(code === undefined ? {} : { code }) };
 }
 
-/** Also what libraries throw in place of one: `{ code: 4, message: "…" }`. */
+/**
+ * Whether this is an error, or an object with a message, such as the `{ code: 4, message: "…" }` that some libraries
+ * throw.
+ */
 function isLikeError(thrown: object): boolean {
   return isError(thrown) || readError(thrown).message !== "";
 }
 
-/** One unreadable error must not make a whole list of instances unreadable. */
+/** Returns the thrown value, or the reason why it cannot be read: one unreadable error must not spoil a whole list. */
 function decodeOrExplain(text: string): unknown {
   try {
     return decodeError(text);

@@ -1,4 +1,4 @@
-/** Every code a caller can meet, and its HTTP status. The list is closed: a new code is a change of the API. */
+/** Every code that a `WorkflowError` can have, and its HTTP status. The list is closed: a new code changes the API. */
 export const workflowErrorStatus = {
   INVALID_REQUEST: 400,
   INVALID_INSTANCE_ID: 400,
@@ -21,18 +21,23 @@ export const workflowErrorStatus = {
   STORE_UNAVAILABLE: 503,
 } as const;
 
+/** Tells a program why a call failed; `WorkflowError.status` is the HTTP status that belongs to it. */
 export type WorkflowErrorCode = keyof typeof workflowErrorStatus;
 
 export function isWorkflowErrorCode(code: unknown): code is WorkflowErrorCode {
   return typeof code === "string" && Object.hasOwn(workflowErrorStatus, code);
 }
 
-/** A caller's mistake, or a store that is away: the same error in process and over HTTP. */
+/**
+ * A call failed: the caller made a mistake, or the store cannot be reached. It is the same error in process and over
+ * HTTP. After `STORE_UNAVAILABLE` it is not known whether the call took effect.
+ */
 export class WorkflowError extends Error {
   static {
     this.prototype.name = "WorkflowError";
   }
   readonly code: WorkflowErrorCode;
+  /** The HTTP status of the code. */
   readonly status: number;
 
   constructor(code: WorkflowErrorCode, message: string, options?: ErrorOptions) {
@@ -42,12 +47,15 @@ export class WorkflowError extends Error {
   }
 }
 
-// Names are set on prototypes: own `name` fields would be enumerable and come too late for the stack's first line.
+// Names are set on prototypes. A field `name` would be enumerable, and be set too late for the stack's first line.
 
-// A brand in the global symbol registry, so that a second copy of this module is recognised too.
+// The brand is in the global symbol registry, so that errors of a second copy of this module are recognised too.
 const nonRetryable = Symbol.for("pawl.NonRetryableError");
 
-/** Thrown in a step, it ends the step at once: no more attempts. */
+/**
+ * Throw this in a step to fail the step at once, without another attempt. It may have a name of its own, which the
+ * stored error keeps.
+ */
 export class NonRetryableError extends Error {
   static {
     this.prototype.name = "NonRetryableError";
@@ -60,6 +68,7 @@ export class NonRetryableError extends Error {
   }
 }
 
+/** Whether another attempt of a step that threw this would be pointless. */
 export function isNonRetryable(error: unknown): boolean {
   if (typeof error !== "object" || error === null) return false;
   try {
@@ -69,35 +78,38 @@ export function isNonRetryable(error: unknown): boolean {
   }
 }
 
-/** An author's mistake that another attempt would repeat. */
+/** A mistake of the author that another attempt would repeat, so that there is none. */
 class AuthorError extends Error {
   static {
     Object.defineProperty(this.prototype, nonRetryable, { value: true });
   }
 }
 
-/** A duration, name or option that is not allowed. */
+/** A duration, name or option is not allowed, or an output does not fit its schema. */
 export class ValidationError extends AuthorError {
   static {
     this.prototype.name = "ValidationError";
   }
 }
 
-/** A value that cannot be stored (a function, a class instance, a cycle), or stored text that cannot be read. */
+/** A value cannot be stored (a function, a class instance, a cycle), or a stored text cannot be read. */
 export class SerializationError extends AuthorError {
   static {
     this.prototype.name = "SerializationError";
   }
 }
 
-/** A value whose encoded text is larger than its limit. */
+/** The encoded text of a value is larger than its limit. */
 export class PayloadTooLargeError extends AuthorError {
   static {
     this.prototype.name = "PayloadTooLargeError";
   }
 }
 
-/** A step was called while a step of the same name is still running. */
+/**
+ * A step was called while another of the same name was still running; under `repeatedStepNames: "error"`, whenever a
+ * name is called again.
+ */
 export class DuplicateStepError extends AuthorError {
   static {
     this.prototype.name = "DuplicateStepError";
@@ -111,7 +123,7 @@ export class StepMismatchError extends AuthorError {
   }
 }
 
-/** The run called more steps than `maxStepsPerRun`. */
+/** The run called more steps than `limits.maxStepsPerRun`. It ends the run even if its code catches the error. */
 export class MaxStepsExceededError extends AuthorError {
   static {
     this.prototype.name = "MaxStepsExceededError";
@@ -125,42 +137,47 @@ export class StepTimeoutError extends Error {
   }
 }
 
-/** No event came before the timeout of `waitForEvent`. */
+/** No event of the type came before the timeout of `waitForEvent`. */
 export class WaitTimeoutError extends Error {
   static {
     this.prototype.name = "WaitTimeoutError";
   }
 }
 
-/** A step has no attempts left; `cause` is the last attempt's error where there was one. */
+/** A step had no attempt left when its runner died during its last one; `cause` is the `RunnerDiedError`. */
 export class StepMaxAttemptsExceeded extends Error {
   static {
     this.prototype.name = "StepMaxAttemptsExceeded";
   }
 }
 
-/** The process of an attempt ended, or lost its lease, before the attempt did: what the attempt has done is not known. */
+/**
+ * The process of an attempt died, or lost its lease, before the attempt ended. It is not known what the attempt has
+ * done; it counts as one.
+ */
 export class RunnerDiedError extends Error {
   static {
     this.prototype.name = "RunnerDiedError";
   }
 }
 
-/** The run killed its process too often, without progress in between. */
+/**
+ * The run's processes died too often, with no step ending in between. The run was ended without calling its code again.
+ */
 export class RunCrashedError extends Error {
   static {
     this.prototype.name = "RunCrashedError";
   }
 }
 
-/** `result()` of an instance that was terminated. */
+/** `result()` was called for an instance that was, or then got, terminated. */
 export class InstanceTerminatedError extends Error {
   static {
     this.prototype.name = "InstanceTerminatedError";
   }
 }
 
-/** `result()` gave up waiting; the instance goes on. */
+/** The instance did not end within the timeout of `result()`. It goes on. */
 export class ResultTimeoutError extends Error {
   static {
     this.prototype.name = "ResultTimeoutError";

@@ -1,4 +1,4 @@
-/** 32 bits of FNV-1a over the UTF-16 units of a text. */
+/** Returns the 32-bit FNV-1a hash of a text's UTF-16 units. */
 export function fnv1a(text: string, seed = 0x811c9dc5): number {
   let value = seed;
   for (let i = 0; i < text.length; i++) {
@@ -7,7 +7,10 @@ export function fnv1a(text: string, seed = 0x811c9dc5): number {
   return value >>> 0;
 }
 
-/** The last step of MurmurHash3: every bit of the hash then depends on every bit, so that a remainder is fair. */
+/**
+ * Mixes a hash as the last step of MurmurHash3 does. Every bit of the result depends on every bit of the hash, so that
+ * its remainders are spread evenly.
+ */
 export function mixed(hash: number): number {
   let value = hash;
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);

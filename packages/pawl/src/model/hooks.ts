@@ -1,7 +1,9 @@
 import type { Signal } from "./abort.js";
 import type { TerminalState } from "./status.js";
 
-/** Code that is called after something was committed: at least once, wherever a process has it. */
+/**
+ * The names of the hooks. A hook is called after its cause was committed, at least once, by any process that has it.
+ */
 export const hookNames = ["onWorkflowEnqueued", "onInstanceFinished"] as const;
 export type HookName = (typeof hookNames)[number];
 
@@ -9,36 +11,43 @@ export function isHookName(word: unknown): word is HookName {
   return (hookNames as readonly unknown[]).includes(word);
 }
 
-/** Why there is something to run. Timers are not among them: their time stands on the ticket. */
+/** Why a run can go on. A timer is not among the reasons: its time stands on the run's ticket. */
 export type EnqueueReason = "create" | "restart" | "resume" | "event";
 
 type Happened = {
-  /** The same whenever this is delivered again. */
+  /** Stays the same when this is delivered again: use it to recognise what you have seen. */
   readonly id: string;
   readonly workflowName: string;
   readonly instanceId: string;
+  /** 1 for the first run of an instance, and one more after each restart. */
   readonly runNumber: number;
-  /** When it was committed, by the database. */
+  /** When it was committed, by the database's clock. */
   readonly happenedAt: Date;
 };
 
+/** What `onWorkflowEnqueued` is told. */
 export type WorkflowEnqueued = Happened & { readonly reason: EnqueueReason };
+/** What `onInstanceFinished` is told. Outputs and errors are not included: read them by the id. */
 export type InstanceFinished = Happened & { readonly status: TerminalState };
 
+/** One call of a hook. */
 export type HookDelivery = {
-  /** From 1. */
+  /** Counts the calls for the same cause, from 1. */
   readonly attempt: number;
-  /** Fires when the delivery takes too long, or the process stops. */
+  /** Fires when the call has taken longer than 30 seconds, or when the process stops. */
   readonly signal: Signal;
 };
 
-/** Each resolves when it is done; what it throws is tried again later. */
+/**
+ * Functions that are called after something was committed. A delivery succeeds when the function's promise resolves. If
+ * it throws, or takes longer than 30 seconds, it is called again later, up to 15 times in all.
+ */
 export type Hooks = {
-  /** A run can go on: created, restarted, resumed, or an event came that it may wait for. */
+  /** Called when a run can go on: it was created, restarted or resumed, or was sent an event that it may wait for. */
   readonly onWorkflowEnqueued?:
     | ((happened: WorkflowEnqueued, delivery: HookDelivery) => unknown)
     | undefined;
-  /** A run ended, whichever way. A run that a restart replaces does not end. */
+  /** Called when a run has completed, failed or been terminated. A run that a restart replaces does not end. */
   readonly onInstanceFinished?:
     | ((happened: InstanceFinished, delivery: HookDelivery) => unknown)
     | undefined;

@@ -1,14 +1,14 @@
 import type { Runtime } from "./seams.js";
 
-/** In ASCII order, so that ids compare as text in the order they were made. */
+/** The digits are in ASCII order, so that ids sort as text in the order in which they were made. */
 const DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 const TIME_DIGITS = 8;
 const RANDOM_DIGITS = 14;
 
 /**
- * Internal ids: 22 characters, 48 bits of process time and 84 random ones. The time only keeps neighbours
- * together in an index; nothing is decided by it. Ids of one maker strictly increase, also within a
- * millisecond and when the clock steps back.
+ * Returns a maker of internal ids. An id has 22 characters: 48 bits of the process's time and 84 random bits. The time
+ * only keeps ids made at about the same time together in an index; nothing is decided by it. Ids of one maker strictly
+ * increase, even within a millisecond and when the clock steps back.
  */
 export function idMaker(runtime: Pick<Runtime, "clock" | "random">): () => string {
   let time = 0;
@@ -28,7 +28,7 @@ export function idMaker(runtime: Pick<Runtime, "clock" | "random">): () => strin
 function randomDigits(runtime: Pick<Runtime, "random">): number[] {
   const bytes = new Uint8Array(RANDOM_DIGITS);
   runtime.random.bytes(bytes);
-  // The first digit stays in the lower half: room for 2^83 increments.
+  // The first digit stays in the lower half, which leaves room for 2^83 increments.
   return Array.from(bytes, (byte, i) => byte & (i === 0 ? 31 : 63));
 }
 

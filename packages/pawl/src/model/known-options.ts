@@ -1,14 +1,17 @@
 import { ValidationError, WorkflowError } from "./errors.js";
 import { quote } from "./quote.js";
 
-/** Every option, named once: the compiler sees to it that none is missing. */
+/** The names of all options of a type, each with `true`: the compiler refuses a list from which one is missing. */
 export type Known<Options> = { readonly [Name in keyof Required<Options>]: true };
 
-/** The given one, whose keys are all there is to it: a Map or a class would seem to have none. */
+/**
+ * Returns the given object, and throws `ValidationError` if it is not a plain one. A Map or a class instance would seem
+ * to have no keys at all, and so to set nothing.
+ */
 export function plainObject<T extends object>(what: string, given: T, example: string): T {
   if (typeof given === "object" && given !== null) {
     const prototype: unknown = Object.getPrototypeOf(given);
-    // One of another realm has that realm's own, which ends the chain too.
+    // A plain object of another realm has that realm's `Object.prototype`, which ends its chain too.
     const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
     if (isPlain && !Array.isArray(given)) return given;
   }
@@ -17,7 +20,10 @@ export function plainObject<T extends object>(what: string, given: T, example: s
   );
 }
 
-/** The given options. One that there is not is refused: it is misspelt as a rule, and would be ignored. */
+/**
+ * Returns the given options, and throws `ValidationError` if one of them is not known: as a rule it is misspelt, and
+ * would be ignored.
+ */
 export function checkOptions<Options extends object>(
   what: string,
   given: Options,
@@ -32,7 +38,7 @@ export function checkOptions<Options extends object>(
   throw new ValidationError(`${what}: there is no ${quote(strange)}; there are ${names}`);
 }
 
-/** The same of what a request asks for: its caller is to blame, in process as over HTTP. */
+/** Does the same for the options of a request, whose caller gets an `INVALID_REQUEST`, in process as over HTTP. */
 export function requestedOptions<Options extends object>(
   what: string,
   given: Options,

@@ -11,46 +11,65 @@ const mebibyteBytes = 1_048_576;
 // sized for it (4 bytes per code point). Payloads stop at 4 MiB: escaped once more inside a batch they can double,
 // and MariaDB refuses a packet over 16 MiB unless told otherwise.
 const table = {
-  /** In code points, as all lengths of names. */
+  /** Length of a workflow's name, in code points. At most the default, 64. */
   workflowNameMaxLength: { default: 64, ceiling: 64 },
+  /** Length of a queue's name, in code points. At most the default, 64. */
   queueNameMaxLength: { default: 64, ceiling: 64 },
+  /** Length of an instance's id, in code points. At most the default, 100. */
   instanceIdMaxLength: { default: 100, ceiling: 100 },
+  /** Length of an event's type, in code points. At most the default, 100. */
   eventTypeMaxLength: { default: 100, ceiling: 100 },
-  /** The optional id that makes `sendEvent` idempotent. */
+  /** Length of the optional id that makes `sendEvent` idempotent, in code points. At most the default, 100. */
   eventIdMaxLength: { default: 100, ceiling: 100 },
+  /** Length of a step's name, in code points. At most the default, 256. */
   stepNameMaxLength: { default: 256, ceiling: 256 },
 
-  /** In UTF-8 bytes of the encoded value, as all sizes of payloads. */
+  /** Size of an instance's params, in UTF-8 bytes of the encoded value. Default 1 MiB, at most 4 MiB. */
   paramsMaxBytes: { default: mebibyteBytes, ceiling: 4 * mebibyteBytes },
+  /** Size of a step's result, in UTF-8 bytes of the encoded value. Default 1 MiB, at most 4 MiB. */
   stepResultMaxBytes: { default: mebibyteBytes, ceiling: 4 * mebibyteBytes },
+  /** Size of an event's payload, in UTF-8 bytes of the encoded value. Default 1 MiB, at most 4 MiB. */
   eventPayloadMaxBytes: { default: mebibyteBytes, ceiling: 4 * mebibyteBytes },
+  /** Size of an instance's output, in UTF-8 bytes of the encoded value. Default 1 MiB, at most 4 MiB. */
   outputMaxBytes: { default: mebibyteBytes, ceiling: 4 * mebibyteBytes },
 
-  /** `do` steps; sleeps and waits do not count. */
+  /** How many `do` steps a run may call; sleeps and waits do not count. Default 1,024, at most 1,000,000. */
   maxStepsPerRun: { default: 1_024, ceiling: 1_000_000 },
+  /** How long a sleep may take. Default 365 days, at most 3,650. */
   maxSleepMs: { default: 365 * dayMs, ceiling: 3_650 * dayMs },
+  /** The shortest timeout of `waitForEvent`. Default 1 second. */
   eventTimeoutMinMs: { default: secondMs, ceiling: 3_650 * dayMs },
+  /** The timeout of a `waitForEvent` that gives none. Default 24 hours. */
   eventTimeoutDefaultMs: { default: 24 * hourMs, ceiling: 3_650 * dayMs },
+  /** The longest timeout of `waitForEvent`. Default 365 days, at most 3,650. */
   eventTimeoutMaxMs: { default: 365 * dayMs, ceiling: 3_650 * dayMs },
 
+  /** How many instances one `createBatch` may create. Default 100, at most 1,000. */
   batchMaxInstances: { default: 100, ceiling: 1_000 },
+  /** How many items a page has if the caller does not say. Default 25. */
   pageSizeDefault: { default: 25, ceiling: 1_000 },
+  /** How many items a page may have. Default 100, at most 1,000. */
   pageSizeMax: { default: 100, ceiling: 1_000 },
 
-  /** Of the body of one HTTP request. */
+  /** Size of the body of an HTTP request, in bytes. Default 8 MiB, at most 128 MiB. */
   requestMaxBytes: { default: 8 * mebibyteBytes, ceiling: 128 * mebibyteBytes },
-  /** Keys, arrays and objects together. */
+  /** How many keys, arrays and objects the body of an HTTP request may have together. Default 100,000. */
   requestMaxKeys: { default: 100_000, ceiling: 10_000_000 },
 } as const;
 
+/** The limits of an engine. `createWorkflows` takes those that differ from the defaults. */
 export type Limits = { readonly [Name in keyof typeof table]: number };
 
 const names = Object.keys(table) as (keyof Limits)[];
 
+/** The limits of an engine that sets none. */
 export const defaultLimits: Limits = Object.freeze(
   Object.fromEntries(names.map((name) => [name, table[name].default])) as Limits,
 );
 
+/**
+ * Returns all limits, with defaults for those that are not given. Throws `ValidationError` for one that is not allowed.
+ */
 export function resolveLimits(overrides: Partial<Limits> = {}): Limits {
   for (const name of Object.keys(overrides)) {
     if (!Object.hasOwn(table, name))
@@ -86,7 +105,7 @@ function checkOrder(limits: Limits, lower: keyof Limits, upper: keyof Limits): v
 
 export type Backoff = "constant" | "linear" | "exponential";
 
-/** How a step retries when its author says nothing. `retryLimit` counts retries: 5 retries are 6 attempts. */
+/** How a step is retried if its author does not say. `retryLimit` counts retries: 5 retries are 6 attempts. */
 export type StepDefaults = {
   readonly retryLimit: number;
   readonly retryDelayMs: number;

@@ -1,6 +1,9 @@
 import { ValidationError } from "./errors.js";
 
-/** Where the engine reports. `event` is a fixed word to search for; what varies is in `fields`. */
+/**
+ * Receives the engine's log. `event` is one of the fixed words that docs/operating.md explains, such as `step.failed`;
+ * `fields` has the details. `console` fits.
+ */
 export interface Logger {
   debug(event: string, fields?: Record<string, unknown>): void;
   info(event: string, fields?: Record<string, unknown>): void;
@@ -10,7 +13,10 @@ export interface Logger {
 
 type Level = keyof Logger;
 
-/** A logger that never throws: what it was to tell of matters more than that it is told. */
+/**
+ * Returns a logger that never throws, because no work may fail for the sake of its log. Without a given logger it logs
+ * nothing. Throws `ValidationError` if the given one lacks a function.
+ */
 export function guardedLogger(given: Logger | undefined): Logger {
   const level = (name: Level): Logger[Level] => {
     if (given === undefined) return () => {};
@@ -21,7 +27,7 @@ export function guardedLogger(given: Logger | undefined): Logger {
       try {
         given[name](event, fields);
       } catch {
-        // There is nobody left to tell.
+        // A logger that fails cannot log its own failure.
       }
     };
   };

@@ -2,10 +2,11 @@ import { ValidationError, WorkflowError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import { quote } from "./quote.js";
 
-// Lengths count Unicode code points, whatever the database's encoding; columns have 4 bytes for each.
-// Callers' mistakes are `WorkflowError` with a code; authors' mistakes (step, workflow, queue) `ValidationError`.
+// Lengths count Unicode code points, whatever the database's encoding; columns have 4 bytes for each. A caller's
+// mistake (instance, event) throws a `WorkflowError` with a code; an author's mistake (step, workflow, queue) throws a
+// `ValidationError`.
 
-// Control characters (C0, DEL, C1) and lone surrogates: some databases refuse them, some change them.
+/** Matches control characters (C0, DEL, C1) and lone surrogates: some databases refuse them, others change them. */
 export const unstorable = /[\p{Cc}\p{Cs}]/u;
 const identifier = /^[a-zA-Z0-9_][a-zA-Z0-9-_]*$/;
 
@@ -30,7 +31,7 @@ export function validEventId(given: unknown, limits: Limits): string {
 export function validWorkflowName(given: unknown, limits: Limits): string {
   const problem = nameProblem(given, limits.workflowNameMaxLength);
   if (problem !== undefined) throw new ValidationError(`workflow name ${problem}`);
-  // The name is a segment of URL paths, and every URL parser removes these two, also when percent-encoded.
+  // The name is a segment of URL paths, and every URL parser removes "." and "..", even percent-encoded.
   if (given === "." || given === "..")
     throw new ValidationError(`workflow name must not be ${quote(given)}`);
   return given as string;
@@ -67,6 +68,6 @@ function nameProblem(given: unknown, maxLength: number): string | undefined {
 
 function isLongerThan(text: string, maxLength: number): boolean {
   if (text.length <= maxLength) return false;
-  if (text.length > maxLength * 2) return true; // a code point is at most 2 units
+  if (text.length > maxLength * 2) return true; // a code point has at most 2 units
   return Array.from(text).length > maxLength;
 }

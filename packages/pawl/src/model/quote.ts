@@ -1,6 +1,6 @@
 const quotedMaxCodePoints = 40;
 
-/** What a person gave, short and on one line, for an error message. Nothing invisible gets through. */
+/** Returns a given value for an error message: short, on one line, and with invisible characters escaped. */
 export function quote(given: unknown): string {
   if (typeof given === "string") return quoteText(given);
   if (Array.isArray(given)) return "an array";
@@ -10,7 +10,8 @@ export function quote(given: unknown): string {
 }
 
 function quoteText(given: string): string {
-  // 2 UTF-16 units per code point: a megabyte of name is not walked to show forty characters of it.
+  // A code point has at most 2 UTF-16 units. The slice keeps a name of a megabyte from being walked to show 40
+  // characters.
   const codePoints = Array.from(given.slice(0, quotedMaxCodePoints * 2)).slice(
     0,
     quotedMaxCodePoints,
@@ -20,7 +21,7 @@ function quoteText(given: string): string {
   return `"${escapeInvisible(shown)}${ellipsis}"`;
 }
 
-// Other (control, format, lone surrogate, private, unassigned), line breaks, the quote and the escape sign itself.
+// The category Other (control, format, lone surrogate, private, unassigned), line breaks, the quote and the backslash.
 const invisible = /[\p{C}\p{Zl}\p{Zp}"\\]/gu;
 
 function escapeInvisible(text: string): string {

@@ -2,7 +2,7 @@ const MAX_LENGTH = 500;
 const MAX_DEPTH = 4;
 const MAX_ITEMS = 20;
 
-/** Any value that the codec keeps, on one line and bounded, as a person would write it: `{ a: 1, at: Date 2026-… }`. */
+/** Returns a value on one line of bounded length, as a person would write it: `{ a: 1, at: Date 2026-… }`. */
 export function show(value: unknown): string {
   const shown = within(value, MAX_DEPTH);
   return shown.length <= MAX_LENGTH

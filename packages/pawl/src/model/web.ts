@@ -1,7 +1,5 @@
-/**
- * What Pawl uses of the web's own classes, which every modern JavaScript runtime has. The domain is compiled with the
- * types of none of them.
- */
+// The members that Pawl uses of the web's own classes. Every modern JavaScript runtime has these classes, but the
+// domain is compiled with no runtime's types.
 
 export interface WebHeaders {
   get(name: string): string | null;
@@ -24,11 +22,12 @@ export interface WebResponse {
   text(): Promise<string>;
 }
 
-/** The user's own `Response`, whichever runtime's types the program has. */
+/** The `Response` of whichever runtime's types the user's program has. */
 export type RuntimeResponse = typeof globalThis extends { Response: { prototype: infer R } }
   ? R
   : WebResponse;
 
+/** The `Headers` of whichever runtime's types the user's program has. */
 export type RuntimeHeaders = typeof globalThis extends { Headers: { prototype: infer H } }
   ? H
   : WebHeaders;
@@ -84,20 +83,23 @@ export function newResponse(
   return new Response(body, { status, headers });
 }
 
-/** Also one of another realm, or of a library that brings its own. */
+/** Whether this is a `Response`, also one of another realm or of a library that brings its own class. */
 export function isResponse(value: unknown): value is WebResponse {
   if (typeof value !== "object" || value === null) return false;
   return value instanceof Response || Object.prototype.toString.call(value) === "[object Response]";
 }
 
+/** Returns a stream that pulls from its source only when it is read. */
 export function newByteStream(source: StreamUnderlying): ByteStream {
   return new ReadableStream(source, { highWaterMark: 0 });
 }
 
+/** Returns a decoder that throws on bytes that are not UTF-8. */
 export function strictUtf8(): InstanceType<typeof TextDecoder> {
   return new TextDecoder("utf-8", { fatal: true });
 }
 
+/** Returns a decoder that replaces bytes that are not UTF-8. */
 export function lenientUtf8(): InstanceType<typeof TextDecoder> {
   return new TextDecoder("utf-8");
 }

@@ -1,18 +1,18 @@
 import * as pawlErrors from "../errors.js";
 
-/** What of an error survives storage. Stacks do not: they tell about one process and one deploy. */
+/** The parts of an error that are stored. A stack is not: it describes one process and one deploy. */
 export type ErrorShape = {
-  /** The most specific class we know: a built-in or one of ours. */
+  /** The most specific known class: a built-in or one of Pawl's own. */
   readonly class: ErrorClassName;
   readonly name: string;
   readonly message: string;
   readonly code?: string | number;
   readonly cause?: unknown;
-  /** Of an `AggregateError`. */
+  /** The errors of an `AggregateError`. */
   readonly errors?: readonly unknown[];
 };
 
-// More specific classes first.
+// The first class that an error is an instance of wins, so subclasses come before their base classes.
 const classes = {
   DuplicateStepError: pawlErrors.DuplicateStepError,
   InstanceTerminatedError: pawlErrors.InstanceTerminatedError,
@@ -48,7 +48,9 @@ export function isErrorClassName(name: unknown): name is ErrorClassName {
   return typeof name === "string" && Object.hasOwn(classes, name);
 }
 
-/** Also for an error of another realm (a vm context, a test environment), which no `instanceof` recognises. */
+/**
+ * Whether a value is an error, also one of another realm (a vm context, a test environment), where `instanceof` fails.
+ */
 export function isError(value: object): boolean {
   return attempt(
     () => value instanceof Error || Object.prototype.toString.call(value) === "[object Error]",
@@ -56,7 +58,7 @@ export function isError(value: object): boolean {
   );
 }
 
-/** Reads an error without ever throwing: what cannot be read counts as absent. */
+/** Reads an error and never throws: a property that cannot be read counts as absent. */
 export function readError(error: object): ErrorShape {
   const className = attempt(() => classOf(error), "Error");
   const name = read(error, "name");
@@ -74,7 +76,7 @@ export function readError(error: object): ErrorShape {
   };
 }
 
-/** Where it was thrown, and what caused it; null if that cannot be told. */
+/** Returns the stack of a thrown value followed by those of its causes, or null if it has none. */
 export function stackOf(thrown: unknown): string | null {
   const stacks: string[] = [];
   const seen = new Set<unknown>();
@@ -96,7 +98,8 @@ function classOf(error: object): ErrorClassName {
     (name) => name !== "Error" && error instanceof classes[name],
   );
   if (known !== undefined) return known;
-  if (pawlErrors.isNonRetryable(error)) return "NonRetryableError"; // of a second copy of this package
+  // This one was made by a second copy of the package, so `instanceof` did not recognise it.
+  if (pawlErrors.isNonRetryable(error)) return "NonRetryableError";
   const foreignName = error instanceof Error ? undefined : read(error, "name");
   return isErrorClassName(foreignName) && isBuiltIn(foreignName) ? foreignName : "Error";
 }
@@ -109,7 +112,7 @@ function read(error: object, key: string): unknown {
   return attempt(() => (error as Record<string, unknown>)[key], undefined);
 }
 
-/** Getters and proxies run other people's code. */
+/** Returns the fallback if the action throws. Getters and proxies run other people's code. */
 function attempt<T>(action: () => T, fallback: T): T {
   try {
     return action();
@@ -118,10 +121,12 @@ function attempt<T>(action: () => T, fallback: T): T {
   }
 }
 
+/** Returns an error of this shape, whose stack is only its name and message. */
 export function buildError(shape: ErrorShape): Error {
   const { class: className, name, message, code, cause, errors } = shape;
   const options = cause === undefined ? undefined : { cause };
-  // A genuine error with the prototype of its class, whatever arguments that class's constructor wants.
+  // This makes a genuine error with the prototype of its class, without calling that class's constructor: those take
+  // different arguments.
   const error: Error = Reflect.construct(Error, [message, options], classes[className]);
   if (error.name !== name) define(error, "name", name);
   if (errors !== undefined) define(error, "errors", errors);
@@ -129,11 +134,11 @@ export function buildError(shape: ErrorShape): Error {
   if (className === "WorkflowError" && pawlErrors.isWorkflowErrorCode(code)) {
     Object.assign(error, { status: pawlErrors.workflowErrorStatus[code] });
   }
-  define(error, "stack", `${name}: ${message}`); // not where it was decoded: that would mislead
+  define(error, "stack", `${name}: ${message}`); // the place where it was decoded would mislead
   return error;
 }
 
-/** As the built-in constructors define their properties: writable, not enumerable. */
+/** Defines a property as the built-in constructors do: writable and not enumerable. */
 function define(error: Error, key: string, value: unknown): void {
   Object.defineProperty(error, key, {
     value,

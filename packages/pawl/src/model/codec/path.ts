@@ -3,7 +3,7 @@ import { quote } from "../quote.js";
 const identifier = /^[A-Za-z_$][\w$]{0,39}$/;
 const endsShown = 6;
 
-/** Where in a value something is: `$.customer.tags[3]`. Long paths lose their middle. */
+/** Returns a place inside a value in words, such as `$.customer.tags[3]`. A long path loses its middle. */
 export function pathText(
   containers: readonly object[],
   keys: readonly (string | number)[],
@@ -20,6 +20,6 @@ export function pathText(
 
 function part(container: object | undefined, key: string | number | undefined): string {
   if (typeof key !== "string") return `[${key}]`;
-  if (container instanceof Map || container instanceof Set) return key; // its walker says it in words
+  if (container instanceof Map || container instanceof Set) return key; // the writer has put it into words already
   return identifier.test(key) ? `.${key}` : `[${quote(key)}]`;
 }

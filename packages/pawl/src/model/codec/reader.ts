@@ -13,14 +13,17 @@ import {
 
 type JsonObject = Record<string, unknown>;
 
-/** The value of an encoded text. Texts may come from HTTP clients too: anything malformed is refused. */
+/**
+ * Returns the value of an encoded text. Anything malformed is refused with a `SerializationError`: a text may also come
+ * from an HTTP client.
+ */
 export function readText(text: string): unknown {
   const json = parse(text);
-  // Plain JSON, which is most of it, is already the value.
+  // Most texts are plain JSON, which already is the value.
   return text.includes(`${reservedKey}"`) ? revive(json, 0) : json;
 }
 
-/** The value of a part of an encoded text, as `JSON.parse` made it; that JSON is used up. */
+/** Returns the value of a parsed part of an encoded text. It changes that JSON in place, so the caller must drop it. */
 export function fromTagged(json: unknown): unknown {
   return revive(json, 0);
 }
@@ -33,10 +36,11 @@ function parse(text: string): unknown {
   }
 }
 
-/** Replaces tagged objects, in place: `JSON.parse` made them for us alone. */
+/** Replaces tagged objects by their values, in place: `JSON.parse` made these objects for this call alone. */
 function revive(json: unknown, depth: number): unknown {
   if (typeof json !== "object" || json === null) return json;
-  // One more than the writer's: it writes a Date, which is no container to it, as an object.
+  // The reader allows one level more than the writer. To the writer a Date is no container, yet it is written as an
+  // object.
   if (depth > maxDepth) throw unreadable(`more than ${maxDepth} levels of nesting`);
   if (Array.isArray(json)) return reviveItems(json, depth);
   if (Object.hasOwn(json, reservedKey)) return reviveTagged(json as JsonObject, depth);
@@ -50,10 +54,10 @@ function reviveItems(items: unknown[], depth: number): unknown[] {
 
 function reviveProperties(object: JsonObject, depth: number): JsonObject {
   const keys = Object.keys(object);
-  // Assigning to an own `__proto__`, as JSON.parse makes it, changes that property and no prototype.
+  // `JSON.parse` makes `__proto__` an own property, so assigning to it changes that property and no prototype.
   for (const key of keys) object[key] = revive(object[key], depth + 1);
   if (keys.every((key) => unescapeKey(key) === key)) return object;
-  // `fromEntries` defines properties: here too `__proto__` is data.
+  // `fromEntries` defines properties instead of assigning them, so `__proto__` stays data here too.
   return Object.fromEntries(keys.map((key) => [unescapeKey(key), object[key]]));
 }
 

@@ -1,6 +1,6 @@
 /**
- * A tagged value is an object with the reserved key: `{"$pawl":"Date","value":"2026-01-31T12:00:00.000Z"}`.
- * A key of user data that is `$pawl` gets one more `$`, as does `$$pawl`, and so on: no data looks like a tag.
+ * The key that marks a tagged value, as in `{"$pawl":"Date","value":"2026-01-31T12:00:00.000Z"}`. In user data a key
+ * `$pawl` is written with one more `$`, and so are `$$pawl` and its like: no user data can look like a tag.
  */
 export const reservedKey = "$pawl";
 
@@ -15,13 +15,15 @@ export function unescapeKey(key: string): string {
   return escaped.test(key) ? key.slice(1) : key;
 }
 
-/** Containers within containers. Far below what a call stack holds, far above what people write. */
+/** How deep containers may be nested: far less than a call stack holds, and far more than people write. */
 export const maxDepth = 1_000;
 
-/** Reading a bigint takes the square of its length: 8 MB of digits would take 8 seconds, measured. */
+/** Reading a bigint takes time with the square of its length: 8 MB of digits took 8 seconds, measured. */
 export const maxBigintDigits = 4_096;
 
-/** Bytes are stored as they lie in memory: little-endian on every platform that runs JavaScript today. */
+/**
+ * The classes of bytes. They are stored as they lie in memory, little-endian on every platform that runs JavaScript.
+ */
 export const byteClasses = {
   ArrayBuffer,
   DataView,

@@ -1,4 +1,4 @@
-/** The bytes of a text in UTF-8; a lone surrogate counts 3, as its replacement character does. */
+/** Returns how many bytes a text has in UTF-8. A lone surrogate counts 3, as its replacement character does. */
 export function utf8Length(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -19,7 +19,7 @@ function isPairAt(text: string, i: number, unit: number): boolean {
   return next >= 0xdc00 && next <= 0xdfff;
 }
 
-/** Whether the text has more than `maxBytes`, without counting where its length already tells. */
+/** Whether a text has more than `maxBytes` bytes in UTF-8. It counts them only if the text's length does not decide. */
 export function isLongerInUtf8(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
   if (text.length * 3 <= maxBytes) return false; // a UTF-16 unit is at most 3 bytes

@@ -6,14 +6,15 @@ import { pathText } from "./path.js";
 import { escapeKey, isByteClassName, maxBigintDigits, maxDepth, reservedKey } from "./tags.js";
 import { isLongerInUtf8, utf8Length } from "./utf8.js";
 
+/** What a codec is told about the value that it encodes. */
 export type EncodeContext = {
-  /** Whose value it is, for error messages: `step "charge"`. */
+  /** What the value belongs to, for error messages: `step "charge"`. */
   readonly what: string;
-  /** In UTF-8 bytes of the encoded text. */
+  /** How long the encoded text may be, in UTF-8 bytes. */
   readonly maxBytes: number;
 };
 
-/** The encoded text of a value. */
+/** Returns the encoded text of a value. Throws `SerializationError` or `PayloadTooLargeError`. */
 export function writeText(value: unknown, context: EncodeContext): string {
   const text = new Writer(context).writeRoot(value);
   if (isLongerInUtf8(text, context.maxBytes)) throw tooLarge(context, `${utf8Length(text)} bytes`);
@@ -26,20 +27,21 @@ function tooLarge({ what, maxBytes }: EncodeContext, size: string): PayloadTooLa
   );
 }
 
-// Beyond this many times the limit, a value is refused before it is written to the end: thirty nested pairs of
-// shared references are a billion values.
+// A value that is longer than its limit by this factor is refused before it is written to the end. Thirty nested pairs
+// of shared references, for instance, would be a billion values.
 const hopelesslyTooLarge = 4;
 const brackets = 2;
 
-// Not what JSON writes as it is: quotes, backslashes, control characters; and surrogates, as some are lone ones.
+// The characters that JSON may have to escape: quotes, backslashes, control characters, and surrogates, which may be
+// lone.
 const needsEscape = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 
 /**
- * One walk that reads every property once and writes text as it goes: a getter cannot show the check one value
- * and the text another. 1.5 to 2 times the time of `JSON.stringify`, which would not notice a lost value.
+ * Walks a value once, reads every property once and writes text as it goes, so no getter can give one value to a check
+ * and another to the text. It takes 1.5 to 2 times as long as `JSON.stringify`, which would drop values silently.
  */
 class Writer {
-  // Where the walk is: `keys[i]` is being written in `containers[i]`. Only error messages read them.
+  // The place where the walk is: `keys[i]` is being written in `containers[i]`. Only error messages use them.
   readonly #containers: object[] = [];
   readonly #keys: (string | number)[] = [];
   #depth = 0;
@@ -154,7 +156,10 @@ class Writer {
     return `${text}}`;
   }
 
-  /** A built-in has its own prototype and then Object's; a subclass, which would come back as less, has more. */
+  /**
+   * Writes an instance of a built-in class, and refuses any other. The prototype of a built-in is followed by that of
+   * Object. A subclass has a longer chain; it would come back as its base class.
+   */
   #instance(value: object, grandPrototype: unknown): string {
     if (ArrayBuffer.isView(value)) {
       const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
@@ -216,7 +221,7 @@ class Writer {
     return `{"${reservedKey}":"${tag}","value":${valueText}}`;
   }
 
-  /** Counts less than what is really written, so that nothing is refused that would have fitted. */
+  /** Counts what is written. It counts too little rather than too much, so that it refuses no value that would fit. */
   #spend(units: number): void {
     this.#written += units;
     if (this.#written > this.#writtenMax) {
@@ -224,7 +229,10 @@ class Writer {
     }
   }
 
-  /** A cycle needs no set of seen objects: it runs into this limit or that of bytes, and is recognised there. */
+  /**
+   * Enters a container and returns its depth. It keeps no set of seen objects: a cycle runs into the limit of depth or
+   * that of bytes, and is recognised there.
+   */
   #enter(container: object): number {
     const depth = this.#depth;
     if (depth === maxDepth) {
@@ -259,7 +267,7 @@ class Writer {
   }
 }
 
-/** Also the one of another realm (a vm context, a test environment). */
+/** Whether this is the prototype of plain objects, in this realm or another (a vm context, a test environment). */
 function isObjectPrototype(prototype: unknown): boolean {
   if (prototype === Object.prototype) return true;
   return (
