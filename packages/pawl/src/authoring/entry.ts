@@ -9,7 +9,7 @@ import { classOptions, type Registry } from "./registry.js";
 import type { EventSchemas, Schema } from "./schema.js";
 import type { WorkflowStep } from "./step.js";
 
-/** A registered workflow as the engine sees it, whichever way it was written. */
+/** A registered workflow as the engine sees it, written as a class or as a function. */
 export type WorkflowEntry = {
   readonly name: string;
   readonly binding: string;
@@ -17,10 +17,11 @@ export type WorkflowEntry = {
   readonly params?: Schema;
   readonly output?: Schema;
   readonly events?: EventSchemas;
-  /** Calls the author's code. Whatever it throws, and wherever, rejects the promise. */
+  /** Calls the author's code. An error of the code, also one of a class's constructor, rejects the promise. */
   start(run: StartedRun): Promise<unknown>;
 };
 
+/** What the author's code is given. */
 export type StartedRun = {
   readonly event: WorkflowEvent;
   readonly step: WorkflowStep;
@@ -31,7 +32,7 @@ export type StartedRun = {
 
 export const defaultQueue = "default";
 
-/** The entries by workflow name. Throws `ValidationError` for a registry that cannot work. */
+/** Returns the entries of a registry by workflow name. Throws `ValidationError` for a registry that cannot work. */
 export function entriesOf(registry: Registry, limits: Limits): ReadonlyMap<string, WorkflowEntry> {
   if (!isObject(registry)) {
     throw new ValidationError(`workflows must be an object, got ${quote(registry)}`);
@@ -100,7 +101,7 @@ type AnyWorkflowClass = new (
   env: unknown,
 ) => WorkflowEntrypoint<unknown, unknown, unknown>;
 
-// By its shape and not by its base class: two copies of this package may meet in one program.
+// A class is known by its shape and not by its base class: two copies of this package may meet in one program.
 function isWorkflowClass(given: unknown): given is AnyWorkflowClass {
   if (typeof given !== "function") return false;
   const prototype: unknown = given.prototype;
@@ -127,7 +128,7 @@ function eventsAt(where: string, given: Fields, limits: Limits): { events?: Even
   return { events: events as EventSchemas };
 }
 
-// A schema may be a function, as arktype's are.
+// A schema may be a function, as those of arktype are.
 function checkedSchema(where: string, given: unknown): Schema {
   const standard: unknown = Object(given)["~standard"];
   if (isObject(standard) && typeof standard["validate"] === "function") return given as Schema;

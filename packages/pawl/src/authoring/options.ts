@@ -8,30 +8,46 @@ import type { HttpOptions } from "./policies.js";
 import type { Checked, Registry } from "./registry.js";
 import type { WorkflowStepConfig } from "./step.js";
 
-/** A step called under a name that the run has used before: the same step, the next of that name, or a mistake. */
+/**
+ * What it means to call a step under a name that the run has used before. Under `"cached"` it is the same step, whose
+ * result is given again. Under `"counted"` it is the next step of that name, as on Cloudflare. Under `"error"` it is a
+ * mistake that throws `DuplicateStepError`.
+ */
 export type RepeatedStepNames = "cached" | "counted" | "error";
 
-/** What becomes of a run whose code no longer fits its history. */
+/**
+ * What becomes of a run whose code no longer fits its history. Under `"continue"` it goes on with the steps that it
+ * calls now. Under `"hold"` it stops without ending, and is tried again a minute later, until code comes that fits.
+ */
 export type OnDivergence = "continue" | "hold";
 
-/** What `createWorkflows` takes, without `store`: its port is not known here. */
+/** The options of `createWorkflows`, without `store`: the port of stores is not known here. */
 export type WorkflowsOptions<R extends Registry, Tx = never> = {
+  /** The workflows by binding key: what `defineWorkflow` returned, or `{ name, workflow }` for a class. */
   readonly workflows: R & Checked<R>;
+  /** The limits that differ from `defaultLimits`. */
   readonly limits?: Partial<Limits> | undefined;
-  /** For steps without a config of their own. */
+  /**
+   * The config of steps, as far as they have none of their own. Default: 5 retries, and 10 minutes for each attempt.
+   */
   readonly stepDefaults?: WorkflowStepConfig | undefined;
-  /** Default "cached". */
+  /**
+   * What a repeated step name means. Default `"cached"`. Stored steps are found by it: do not change it while there are
+   * live runs.
+   */
   readonly repeatedStepNames?: RepeatedStepNames | undefined;
-  /** Default "continue". */
+  /** What becomes of a run whose code no longer fits its history. Default `"continue"`. */
   readonly onDivergence?: OnDivergence | undefined;
+  /** How params, results, payloads and outputs are stored. Default `jsonPlusCodec`. */
   readonly codec?: Codec | undefined;
+  /** Receives the log; `console` fits. Without it nothing is logged. */
   readonly logger?: Logger | undefined;
-  /** Called after a commit, at least once, by some process that has them. */
+  /** Functions to call after something was committed, at least once each, by a process that has them. */
   readonly hooks?: Hooks | undefined;
 } & HttpOptions &
   EnvOption<EnvOfRegistry<R>, Bindings<R, Tx>>;
 
-/** What there is of them. */
+/** The names of these options. */
 export const workflowsOptions: Known<WorkflowsOptions<Registry>> = {
   workflows: true,
   env: true,
@@ -47,7 +63,13 @@ export const workflowsOptions: Known<WorkflowsOptions<Registry>> = {
   tick: true,
 };
 
-/** Required as soon as one workflow declares an `env`. */
+/** `env` is required as soon as one workflow declares its type. */
 type EnvOption<Env, B> = undefined extends Env
-  ? { readonly env?: Env | ((workflows: B) => Env) }
-  : { readonly env: Env | ((workflows: B) => Env) };
+  ? {
+      /** What the code of workflows needs: clients, settings. It may be a function of the bindings that returns it. */
+      readonly env?: Env | ((workflows: B) => Env);
+    }
+  : {
+      /** What the code of workflows needs: clients, settings. It may be a function of the bindings that returns it. */
+      readonly env: Env | ((workflows: B) => Env);
+    };

@@ -1,50 +1,62 @@
 import type { RuntimeHeaders, RuntimeResponse } from "../model/web.js";
 
-/** What a policy sees of a request. */
+/** A request as a policy sees it. */
 export type AuthorizeRequest = {
   readonly method: string;
-  /** As given, with its query. */
+  /** The URL as it was requested, with its query. */
   readonly url: string;
-  /** The route's path with its parameters' names, or null if there is no such route. */
+  /**
+   * The route with the names of its parameters, such as `/workflows/:workflowName/instances`; null if there is none.
+   */
   readonly route: string | null;
-  /** `workflowName` and `instanceId`, where the route has them: as given, not checked. */
+  /** `workflowName` and `instanceId`, if the route has them. They are as requested, not checked. */
   readonly params: Readonly<Record<string, string>>;
   readonly headers: RuntimeHeaders;
-  /** The body as JSON, read when first asked for; undefined if there is none. */
+  /**
+   * Resolves to the body as JSON, or to undefined if there is none. The body is read at the first call; each call
+   * returns a new value.
+   */
   readonly body: () => Promise<unknown>;
 };
 
 /**
- * Lets a request pass by returning nothing. It denies by throwing, `new WorkflowError("UNAUTHORIZED", …)` for
- * instance, or by returning the response to send. Whatever else it throws or returns is `FORBIDDEN`.
+ * Decides whether a request may pass. It lets the request pass by returning nothing. It denies the request by throwing
+ * a `WorkflowError`, such as `new WorkflowError("UNAUTHORIZED", "who are you?")`, or by returning or throwing the
+ * response to send. If it throws or returns anything else, the request is denied with `FORBIDDEN` and the log says so.
  */
 export type Policy = (
   request: AuthorizeRequest,
 ) => void | RuntimeResponse | Promise<void | RuntimeResponse>;
 
+/** The policies of the HTTP API. A request must pass `all` and the policy of its route, as far as these are given. */
 export type Authorize = {
-  /** Comes first, for every request, also where there is no route. */
+  /** Asked first for every request, even if there is no such route. */
   readonly all?: Policy | undefined;
+  /** Asked before instances are created. */
   readonly create?: Policy | undefined;
-  /** Pause, resume, terminate, restart. */
+  /** Asked before an instance is paused, resumed, terminated or restarted. */
   readonly manage?: Policy | undefined;
+  /** Asked before an event is sent. */
   readonly sendEvent?: Policy | undefined;
-  /** Everything that only tells. */
+  /** Asked before anything is read: lists, statuses, histories, streams and the OpenAPI document. */
   readonly read?: Policy | undefined;
+  /** Asked before a tick. */
   readonly tick?: Policy | undefined;
 };
 
+/** Whether `POST /_runner/tick` exists. It needs a policy in `authorize.tick` or `authorize.all`. */
 export type TickRoute = {
   readonly enabled: boolean;
-  /** Anyone may tick: said aloud, because a tick costs work. */
+  /** Lets anyone tick without a policy. It has to be said explicitly, because a tick costs work. */
   readonly insecure?: boolean | undefined;
 };
 
-/** The settings of the HTTP API. */
+/** The options of the HTTP API. */
 export type HttpOptions = {
-  /** Where the routes begin; default "/api". */
+  /** The path under which the routes begin. Default `"/api"`; use `""` where a framework takes the prefix away. */
   readonly basePath?: string | undefined;
+  /** Who may do what. Without it, anyone who reaches the API may do everything but tick. */
   readonly authorize?: Authorize | undefined;
-  /** Whether runs can be advanced over HTTP. Default: they cannot. */
+  /** Whether runs can be advanced over HTTP. Default: no. */
   readonly tick?: TickRoute | undefined;
 };

@@ -1,9 +1,10 @@
 import type { WorkflowRetries } from "./step.js";
 
 /**
- * Ten retries after 2, 4, 8 … seconds, at most 300, each 1 to 3 seconds later by chance: for services that many
- * clients retry at the same time.
+ * Retries for a service that many clients retry at the same time: ten of them, after 2, 4, 8 … seconds, each delayed by
+ * another 1 to 3 seconds at random, and none by more than 300 seconds.
  *
+ * @example
  * ```ts
  * await step.do("charge", { retries: cappedBackoff }, () => charge(order));
  * ```

@@ -9,11 +9,18 @@ export type WorkflowClass = new (
   env: never,
 ) => { readonly [types]: { readonly env: unknown; readonly params: unknown } };
 
+/** Registers a workflow that is written as a class. */
 export type ClassEntry = {
+  /** The name under which instances are stored. Renaming a workflow leaves its instances behind. */
   readonly name: string;
   readonly workflow: WorkflowClass;
+  /**
+   * Checks the params of `create`; what does not fit is refused with `INVALID_PARAMS`. `run` gets the schema's output.
+   */
   readonly params?: Schema | undefined;
+  /** Checks the value that `run` returns; one that does not fit ends the instance with a `ValidationError`. */
   readonly output?: Schema | undefined;
+  /** Checks the payloads of `sendEvent`, by event type. Other types are refused with `INVALID_EVENT_TYPE`. */
   readonly events?: EventSchemas | undefined;
 };
 
@@ -28,12 +35,14 @@ export const classOptions: Known<ClassEntry> = {
 /** Workflows by binding key. */
 export type Registry = { readonly [binding: string]: ClassEntry | WorkflowDefinition };
 
-/** Gives the registry a name to register: see `Register`. */
+/**
+ * Returns the given registry with its exact type, which `Register` can then name. It is checked by `createWorkflows`.
+ */
 export function defineRegistry<const R extends Registry>(registry: R & Checked<R>): R {
   return registry;
 }
 
-/** Refuses a params schema whose output is not what the class takes. */
+/** Makes the compiler refuse a params schema whose output is not what the class takes. */
 export type Checked<R> = {
   readonly [Key in keyof R]: R[Key] extends {
     readonly workflow: infer Class;
@@ -56,14 +65,14 @@ type DefinedTypes<Entry> =
     ? { params: Params; output: Output; events: Events; env: Env }
     : never;
 
-/** What `create` takes. */
+/** The params that `create` takes. */
 export type ParamsOf<Entry> = Entry extends { readonly workflow: infer Class }
   ? Entry extends { readonly params: infer S extends Schema }
     ? SchemaInput<S>
     : TypesOfClass<Class>["params"]
   : DefinedTypes<Entry>["params"];
 
-/** What `result` gives. */
+/** The output that `result` resolves to. */
 export type OutputOf<Entry> = Entry extends { readonly workflow: infer Class }
   ? Entry extends { readonly output: infer S extends Schema }
     ? SchemaOutput<S>
@@ -76,7 +85,7 @@ type ReturnedBy<Class> = Class extends {
   ? Awaited<Returned>
   : never;
 
-/** The schemas of declared events; anything else if there are none. */
+/** The schemas of the declared events, or a type that is no record of schemas if none are declared. */
 export type EventsOf<Entry> = Entry extends { readonly workflow: unknown }
   ? Entry extends { readonly events: infer Events extends EventSchemas }
     ? Events

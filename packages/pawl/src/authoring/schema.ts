@@ -13,10 +13,10 @@ export type Validated =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 
-/** An issue more than a person reads; a list of ten thousand bad items must not become a message of megabytes. */
+/** A message shows this many issues: a list of ten thousand bad items must not become a message of megabytes. */
 const ISSUES_SHOWN = 10;
 
-/** What the schema makes of the value, or one message that lists what is wrong and where. */
+/** Returns the value that the schema makes of the given one, or a message that lists what is wrong and where. */
 export async function validate(schema: Schema, value: unknown): Promise<Validated> {
   const result = await schema["~standard"].validate(value);
   if (result.issues === undefined) return { ok: true, value: result.value };

@@ -3,37 +3,49 @@ import type { WorkflowDuration } from "../model/duration.js";
 import type { Backoff } from "../model/limits.js";
 import type { EventSchemas, SchemaOutput } from "./schema.js";
 
+/**
+ * How the delay grows from one retry to the next. `"constant"` keeps it, `"linear"` makes it 1, 2, 3 … times as long,
+ * and `"exponential"` doubles it each time.
+ */
 export type WorkflowBackoff = Backoff;
 
 /**
- * Spreads retries: a number is a fraction (0 to 1) of the delay, up to which the delay grows or shrinks; `true`
- * is 0.5. A range is added to the delay.
+ * Spreads retries at random. A number from 0 to 1 is a share of the delay by which it may grow or shrink; `true` means
+ * 0.5. Of a range, a random part is added to the delay.
  */
 export type WorkflowJitter =
   | boolean
   | number
   | { readonly min: WorkflowDuration; readonly max: WorkflowDuration };
 
+/** How a step is retried. Fields that are left out come from `stepDefaults`, and else have the defaults given here. */
 export type WorkflowRetries = {
-  /** Retries after the first attempt: 2 means up to 3 attempts. May be `Infinity`. */
+  /** How many retries may follow the first attempt: 2 means up to 3 attempts. May be `Infinity`. Default 5. */
   readonly limit?: number | undefined;
-  /** Before the first retry, counted from the failure. */
+  /** How long to wait before the first retry, counted from when the failure is stored. Default 10 seconds. */
   readonly delay?: WorkflowDuration | undefined;
+  /** How the delay grows from one retry to the next. Default `"exponential"`. */
   readonly backoff?: WorkflowBackoff | undefined;
+  /** Spreads retries at random. Default: none. */
   readonly jitter?: WorkflowJitter | undefined;
-  /** No delay is longer, however many attempts there were. */
+  /** The longest delay, with jitter and `retryAfter` included. Default `limits.maxSleepMs`, 365 days. */
   readonly maxDelay?: WorkflowDuration | undefined;
-  /** Decides instead of the built-in rules whether an error is worth another attempt. */
+  /**
+   * Returns whether an error is worth another attempt. Without it, an error whose `status` is 400 to 499 is not, except
+   * for 408, 425 and 429; any other error is. It is not asked about a `NonRetryableError` or after the last attempt.
+   */
   retryable?(error: unknown): boolean;
 };
 
+/** The second argument of `step.do`. Fields that are left out come from `stepDefaults`. */
 export type WorkflowStepConfig = {
+  /** How the step is retried after an attempt that failed. */
   readonly retries?: WorkflowRetries | undefined;
-  /** Of each attempt. */
+  /** How long each attempt may take before it fails with `StepTimeoutError`. Default 10 minutes. */
   readonly timeout?: WorkflowDuration | undefined;
 };
 
-/** A step's config with the defaults filled in. */
+/** A step's config with the defaults filled in. Durations are in milliseconds. */
 export type EffectiveStepConfig = {
   readonly retries: {
     readonly limit: number;
@@ -43,32 +55,49 @@ export type EffectiveStepConfig = {
   readonly timeout: WorkflowDuration;
 };
 
+/** What the body of a step is given. */
 export type StepContext = {
-  /** `count` says how often this name was called, from 1. */
+  /** `count` is 1, or under `repeatedStepNames: "counted"` how often this name was called so far. */
   readonly step: { readonly name: string; readonly count: number };
-  /** From 1. */
+  /** Counts the attempts of the step, from 1. */
   readonly attempt: number;
   readonly config: EffectiveStepConfig;
   readonly instanceId: string;
-  /** Fires when the attempt's result is not wanted any more: timeout, terminate, restart, a lost lease. */
+  /**
+   * Fires when nobody wants the attempt's result any more: it took longer than its timeout, its run has ended or was
+   * terminated or restarted, its runner lost the lease, or a stop cut it off.
+   */
   readonly signal: Signal;
 };
 
+/** An event that `waitForEvent` received. */
 export type WorkflowStepEvent<Payload = unknown> = {
   readonly type: string;
   readonly payload: Readonly<Payload>;
+  /** When the event was stored for the run, by the database's clock. */
   readonly timestamp: Date;
 };
 
 export type WaitForEventOptions<Type extends string = string> = {
+  /** The type of event to wait for. */
   readonly type: Type;
-  /** Default 24 hours. */
+  /** How long to wait, from 1 second to 365 days. Default 24 hours. */
   readonly timeout?: WorkflowDuration | undefined;
 };
 
-/** `Events` are the schemas of the workflow's declared events: they type the payloads. */
+/**
+ * The durable operations of a run. Each has a name, by which a replay finds its recorded outcome. `Events` are the
+ * schemas of the workflow's declared events, which type the payloads.
+ */
 export interface WorkflowStep<Events = unknown> {
-  /** Runs the callback until it succeeded once; from then on its recorded result is the answer. */
+  /**
+   * Calls the callback until it succeeds once, and resolves to its result. The result is stored; a replay gets it
+   * without calling the callback. Rejects with the last error when no attempt is left or the error is not worth a
+   * retry.
+   *
+   * The callback may start more than once even if it succeeds, because a process can die before the result is stored.
+   * With `retries: { limit: 0 }` it starts at most once.
+   */
   do<T>(name: string, callback: (context: StepContext) => T | Promise<T>): Promise<T>;
   do<T>(
     name: string,
@@ -76,11 +105,15 @@ export interface WorkflowStep<Events = unknown> {
     callback: (context: StepContext) => T | Promise<T>,
   ): Promise<T>;
 
+  /** Resolves after this long, counted from the commit that stores the sleep. */
   sleep(name: string, duration: WorkflowDuration): Promise<void>;
-  /** A time that has passed continues at once. */
+  /** Resolves at this time, a `Date` or milliseconds since 1970; at once if it has passed. */
   sleepUntil(name: string, when: Date | number): Promise<void>;
 
-  /** The oldest event of that type which nobody took yet; throws `WaitTimeoutError` if none comes in time. */
+  /**
+   * Resolves to the oldest event of the type that no other wait has taken, even one sent before the wait began. Rejects
+   * with `WaitTimeoutError` if none comes in time.
+   */
   waitForEvent<Type extends keyof Events & string>(
     name: string,
     options: WaitForEventOptions<Type>,
