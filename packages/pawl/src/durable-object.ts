@@ -18,7 +18,7 @@ import { nextAlarmScript, type NextAlarm } from "./sql/verbs/next-alarm.js";
 import type { InstanceStore } from "./store/instance-store.js";
 import type { Store } from "./store/store.js";
 
-// For hosts of the engine in Cloudflare's Durable Objects: `@pawl/dispatcher-cloudflare-do`.
+// This entry is for hosts of the engine in Cloudflare's Durable Objects, such as `@pawl/dispatcher-cloudflare-do`.
 
 export { workflowsOptions } from "./authoring/options.js";
 export { throwIfAborted } from "./model/abort.js";
@@ -30,24 +30,29 @@ export type { InstanceStore } from "./store/instance-store.js";
 export type { NextAlarm, ObjectStorage };
 
 export type DurableObjectStoreOptions = {
-  /** Prefix of the tables' names. Default `pawl_`. */
+  /** The prefix of the tables' names. Default `pawl_`. */
   readonly tablePrefix?: string;
-  /** Stands in for the database's time, in tests. */
+  /** Stands in for the database's clock in tests. */
   readonly clock?: Clock;
-  /** Called after every write, before anything else can happen: what it writes is one with that. */
+  /**
+   * Called after every write with no await in between, so that what it writes becomes durable together with that write.
+   */
   readonly written?: () => void;
-  /** From what this object answers about instances, what all of them do. */
+  /** Returns a store of the instances of all objects, given the store of those in this object. */
   readonly spread?: (here: InstanceStore<never>) => InstanceStore<never>;
 };
 
 export interface DurableObjectStore extends Store<never> {
-  /** Declares all runners dead. An object is the one writer of its storage: those that it finds are of its past. */
+  /**
+   * Declares all runners dead. An object is the only writer of its storage, so any runner that it finds when it starts
+   * belongs to an earlier life of the object.
+   */
   buryRunners(): void;
-  /** When work of these workflows and hooks will be due. */
+  /** Returns when work of these workflows, or a delivery to these hooks, will be due. */
   nextAlarm(workflows: readonly string[], hooks: readonly HookName[]): NextAlarm;
 }
 
-/** The store in a Durable Object's own SQLite. */
+/** Returns a store in the SQLite storage of a Durable Object. Throws `ValidationError` for a bad `tablePrefix`. */
 export function durableObjectStore(
   storage: ObjectStorage,
   options: DurableObjectStoreOptions = {},

@@ -10,17 +10,26 @@ import type { Store } from "./store/store.js";
 export type { MysqlPool, MysqlTransaction };
 
 export type MysqlStoreOptions = {
-  /** Prefix of the tables' names. Default `pawl_`. */
+  /** The prefix of the tables' names. Default `pawl_`. */
   readonly tablePrefix?: string;
   /** How many connections the engine takes out of the pool and keeps. Default 2. */
   readonly connections?: number;
-  /** Stands in for the database's time, in tests. */
+  /** Stands in for the database's clock in tests. */
   readonly clock?: Clock;
 };
 
 const known: Known<MysqlStoreOptions> = { tablePrefix: true, connections: true, clock: true };
 
-/** The store in MySQL (8.0 and later) or MariaDB (10.6 and later). The pool stays the user's: Pawl never ends it. */
+/**
+ * Returns a store in MySQL (8.0 or later) or MariaDB (10.6 or later). The engine takes connections out of the pool and
+ * keeps them, so the pool needs room for them; it never ends the pool. Throws `ValidationError` for an option that is
+ * not allowed.
+ *
+ * @example
+ * ```ts
+ * const store = mysqlStore(mysql.createPool({ uri, connectionLimit: 10 }));
+ * ```
+ */
 export function mysqlStore(
   pool: MysqlPool,
   options: MysqlStoreOptions = {},

@@ -13,15 +13,26 @@ export type { PgPool, PgTransaction };
 export type PostgresStoreOptions = {
   /** The schema that holds Pawl's tables. Default `pawl`. */
   readonly schema?: string;
-  /** How many connections of its own the engine opens from the pool's options. Default 2. */
+  /**
+   * How many connections of its own the engine opens with the pool's options, beside the pool's. Default 2. One more is
+   * opened for hints between processes.
+   */
   readonly connections?: number;
-  /** Stands in for the database's time, in tests. */
+  /** Stands in for the database's clock in tests. */
   readonly clock?: Clock;
 };
 
 const known: Known<PostgresStoreOptions> = { schema: true, connections: true, clock: true };
 
-/** The store in PostgreSQL. The pool stays the user's: Pawl never ends it. */
+/**
+ * Returns a store in PostgreSQL 14 or later. The engine opens connections of its own with the pool's options; it takes
+ * none out of the pool and never ends the pool. Throws `ValidationError` for an option that is not allowed.
+ *
+ * @example
+ * ```ts
+ * const store = postgresStore(new pg.Pool({ connectionString }));
+ * ```
+ */
 export function postgresStore(
   pool: PgPool,
   options: PostgresStoreOptions = {},

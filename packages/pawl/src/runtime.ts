@@ -1,7 +1,7 @@
 import type { AsyncContext, Cancel, Runtime, Scheduler, Stride } from "./model/seams.js";
 import { utf8, type WebResponse } from "./model/web.js";
 
-/** What every modern JavaScript runtime has. With `testing/`, the only place that touches the real world. */
+// Every modern JavaScript runtime has these globals. Besides `testing/`, only this file touches the real world.
 declare const crypto: {
   getRandomValues(target: Uint8Array): Uint8Array;
   readonly subtle: { digest(name: "SHA-256", data: Uint8Array): Promise<ArrayBuffer> };
@@ -16,7 +16,7 @@ declare const process:
 
 declare const fetch: (url: string, init: object) => Promise<WebResponse>;
 
-/** A longer delay fires at once in every runtime. */
+/** In every runtime a timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 function after(ms: number, callback: () => void): Cancel {
@@ -36,29 +36,34 @@ type Callback = () => void;
 
 const nothing: Callback = () => {};
 
-/** As it is now: fake timers of a test do not keep runs from going on. */
+/** This is captured when the module loads, so that fake timers of a test do not keep runs from going on. */
 const immediate = typeof setImmediate === "function" ? setImmediate : undefined;
 
-/** So many callbacks follow one another before the process sees to its I/O: 0.2 ms. */
+/** At most this many macrotasks follow one another before the process sees to its I/O: 0.2 ms. */
 const MOST_AHEAD = 32;
 
 /**
- * All that are asked for together share one: of their own, each would cost 3 µs in Node and 15 µs in workerd.
+ * Returns a function that calls back in the next macrotask. All callbacks that are requested together share one
+ * macrotask: one for each would cost 3 µs in Node and 15 µs in workerd.
  *
- * Where one leads to the next, as in a replay, several are asked for ahead: Node then runs them in one round of its
- * event loop, 5 µs a step instead of 10 in a process that has just begun.
+ * If each callback requests the next, as in a replay, several macrotasks are scheduled ahead, up to `mostAhead`. Node
+ * then runs them in one round of its event loop: 5 µs a step instead of 10 in a process that has just begun.
  */
 export function sharedMacrotask(
   next: (callback: Callback) => void = nextMacrotask,
   mostAhead = 1,
 ): (callback: Callback) => void {
-  /** Calls that wait for the next macrotask. Two lists take turns: a new one for each would be 150 bytes. */
+  /**
+   * Callbacks that wait for the next macrotask. Two lists take turns: a new one for each macrotask would be 150 bytes.
+   */
   let waiting: Callback[] = [];
   let spare: Callback[] = [];
   let count = 0;
-  /** Macrotasks that are still to come, of how many that were asked for together, and whether one had nothing to do. */
+  /** How many scheduled macrotasks are still to come. */
   let coming = 0;
+  /** How many macrotasks were scheduled together the last time. */
   let ahead = 0;
+  /** Whether one of those macrotasks had no callback to call. */
   let wasIdle = false;
   const callAll = (): void => {
     coming -= 1;
@@ -76,7 +81,7 @@ export function sharedMacrotask(
         callback();
       }
     } finally {
-      // What one of them throws is for the process to see, and must not keep the others from their turn.
+      // The process sees the error that a callback throws; the callbacks after it are called in another macrotask.
       for (called += 1; called < end; called++) {
         defer(callbacks[called] as Callback);
         callbacks[called] = nothing;
@@ -94,8 +99,9 @@ export function sharedMacrotask(
 }
 
 /**
- * `setTimeout(0)` takes 1 ms and more, but not in workerd, which may have nothing else: there a message of a MessageChannel
- * comes before all microtasks.
+ * Calls back in a macrotask of its own. It uses `setImmediate` where there is one, because `setTimeout(0)` takes 1 ms
+ * and more. In workerd, which may have nothing else, `setTimeout(0)` is fast, and a message of a MessageChannel would
+ * come before all microtasks.
  */
 function nextMacrotask(callback: () => void): void {
   if (immediate !== undefined) immediate(callback);
@@ -109,7 +115,9 @@ type AsyncHooks = {
   };
 };
 
-/** Without an import, so that the package loads where there is no such module. */
+/**
+ * Returns an `AsyncLocalStorage`. There is no import of it, so that the package loads where there is no such module.
+ */
 function asyncContext(): AsyncContext | null {
   const hooks =
     typeof process === "undefined"
@@ -128,14 +136,15 @@ const { navigator } = globalThis as { navigator?: { userAgent?: string } };
 const isWorkerd = navigator?.userAgent === "Cloudflare-Workers";
 
 /**
- * A tick of Node that is asked for in a microtask comes when all microtasks are done, before any timer or I/O. Workerd's is a
- * microtask itself.
+ * Returns the source of strides. A tick of Node that is requested in a microtask comes when all microtasks are done,
+ * before any timer or I/O, and so ends the stride. In workerd a tick is a microtask itself, and no stride is ever known
+ * to be over.
  */
 function strides(): () => Stride {
   const tick = typeof process === "undefined" || isWorkerd ? undefined : process.nextTick;
   let current = { isOver: tick !== undefined };
   if (tick === undefined) return () => current;
-  // As it is now, as that is: fakes of a test would keep this stride from ending.
+  // Both functions are captured here, because fakes of a test would keep a stride from ending.
   const microtask = queueMicrotask;
   const end = (): void => {
     current.isOver = true;
@@ -150,27 +159,30 @@ function strides(): () => Stride {
   };
 }
 
-/** In workerd macrotasks that were asked for ahead would be lost with the request that they belong to. */
+/**
+ * Returns shared macrotasks and rounds. In workerd macrotasks are not scheduled ahead: they would be lost with the
+ * request that they belong to.
+ */
 function macrotasks(): Pick<Scheduler, "macrotask" | "round"> {
   const round = sharedMacrotask();
   const hasRounds = immediate !== undefined && !isWorkerd;
   return { round, macrotask: hasRounds ? sharedMacrotask(nextMacrotask, MOST_AHEAD) : round };
 }
 
-/** Called as a plain function: browsers want no other `this`. */
+/** Calls `fetch` as a plain function, because browsers refuse another `this`. */
 export function webFetch(url: string, init: object): Promise<WebResponse> {
   return fetch(url, init);
 }
 
 /**
- * Shares its macrotasks with no other. In workerd an isolate has many Durable Objects: none may run another's callbacks,
- * and those of one that was evicted never come.
+ * Returns a runtime that shares its macrotasks with no other. In workerd an isolate has many Durable Objects. None of
+ * them may run the callbacks of another, and the macrotasks of one that was evicted never come.
  */
 export function newWebRuntime(): Runtime {
   return { ...webRuntime, scheduler: { ...webRuntime.scheduler, ...macrotasks() } };
 }
 
-/** Where one for the whole process will do. */
+/** The runtime for whatever can share one in the whole process. */
 export const webRuntime: Runtime = {
   clock: { now: () => Date.now() },
   random: {

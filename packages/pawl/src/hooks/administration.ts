@@ -12,37 +12,48 @@ import type { FailedHookRow, Store } from "../store/store.js";
 import type { Deliverer } from "./deliverer.js";
 import { enqueuedOf, finishedOf } from "./delivery.js";
 
-/** What was given up after its last attempt. */
+/** A delivery that was given up after its last attempt. */
 export type FailedDelivery = (
   | (WorkflowEnqueued & { readonly hook: "onWorkflowEnqueued" })
   | (InstanceFinished & { readonly hook: "onInstanceFinished" })
 ) & {
+  /** How often the hook was called. */
   readonly attempts: number;
+  /** When the last attempt failed, by the database's clock. */
   readonly failedAt: Date;
-  /** Of the last attempt. */
+  /** The error of the last attempt. */
   readonly error: { readonly name: string; readonly message: string };
 };
 
+/** A page of deliveries that were given up. */
 export type FailedDeliveries = {
   readonly deliveries: FailedDelivery[];
+  /** Pass this to `failed` to get the next page. */
   readonly cursor?: string;
   readonly hasNextPage: boolean;
 };
 
 export type FailedDeliveriesOptions = {
+  /** How many deliveries the page may have, up to `limits.pageSizeMax` (100). Default `limits.pageSizeDefault` (25). */
   readonly pageSize?: number | undefined;
+  /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
 };
 
-/** For people who look after deliveries. */
+/** Administration of deliveries to hooks. */
 export interface HookAdministration {
-  /** Deliveries that were given up, the latest first. They stay until they are retried or their hook unregistered. */
+  /**
+   * Returns deliveries that were given up, the latest first. Each is kept until it is retried or its hook unregistered.
+   */
   failed(options?: FailedDeliveriesOptions): Promise<FailedDeliveries>;
-  /** Delivers it again, with all its attempts. False if nothing is left to deliver under this id. */
+  /**
+   * Delivers a failed delivery again, with all its attempts. Returns false if nothing is left to deliver under this id.
+   */
   retry(id: string): Promise<boolean>;
   /**
-   * For a hook that was taken out of the code: nothing is written for it any more, and what waits is dropped. Answers
-   * how many deliveries that were. A process that still has the hook registers it again when it starts.
+   * Forgets a hook that was taken out of the code. No more deliveries are written for it, and those that wait or were
+   * given up are dropped. Returns how many were dropped. A process that still has the hook registers it again when it
+   * starts.
    */
   unregister(name: HookName): Promise<number>;
 }

@@ -7,25 +7,29 @@ import type { HookRow, HookSettlement, Store } from "../store/store.js";
 import { Delivery, type DeliveryOutcome } from "./delivery.js";
 import { namesOf } from "./handlers.js";
 
-/** Deliveries to one hook that a process has under way at a time: one that hangs leaves the others alone. */
+/**
+ * How many deliveries to each hook a process has under way at a time. A hook that hangs does not hold up the others.
+ */
 const CONCURRENCY = 20;
 const TIMEOUT_MS = 30_000;
-/** After this a delivery that was not settled is made again: longer than the timeout and the store's own retries. */
+/**
+ * A delivery that is not settled after this long is made again. It is longer than the timeout and the store's retries.
+ */
 export const DELIVERY_LEASE_MS = 60_000;
-/** With the delays below, the last attempt is an hour after the first. */
+/** With the delays below, the last attempt comes at most an hour after the first. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10 * 60_000;
-/** After a look that failed. */
+/** The pause after a look that failed. */
 const LOOK_AGAIN_MS = 5_000;
-/** How long a stop waits for the store to hear of what was cut off. */
+/** How long a stop waits for the store to learn of the deliveries that were cut off. */
 const GIVE_BACK_MS = 5_000;
 
 type HookStore = Pick<Store, "registerHooks" | "claimHooks" | "settleHooks" | "nextDueInMs">;
 
 /**
- * Brings rows of the outbox to the hooks of this process, beside all other work: nobody waits for a hook. Looks when a
- * row may have been written here, when a delivery that failed is to be tried again, and with every tick.
+ * Takes rows of the outbox to the hooks of this process. Nothing else waits for a hook. The deliverer looks for rows
+ * when this process may have written one, when a failed delivery is due again, and with every tick.
  */
 export class Deliverer {
   readonly names: readonly HookName[];
@@ -36,14 +40,14 @@ export class Deliverer {
 
   #registration: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
-  /** For these there may be rows that the last look did not take. */
+  /** The hooks for which there may be rows that the last look did not take. */
   readonly #mayHaveMore = new Set<HookName>();
   readonly #running = new Set<Delivery>();
   readonly #ended: HookSettlement[] = [];
   #settling: Promise<void> | null = null;
-  /** By the second for which they are set: so there are never many. */
+  /** The alarms, at most one for each second: so there are never many. */
   readonly #alarms = new Map<number, Cancel>();
-  /** An alarm has rung, and nobody has asked since when the next delivery is due. */
+  /** True from when an alarm has rung until the store was asked when the next delivery is due. */
   #owesAlarm = false;
   #isStopping = false;
   #isClosed = false;
@@ -67,7 +71,9 @@ export class Deliverer {
     return this.names.includes(name);
   }
 
-  /** Resolves when the database knows the hooks of this process: from then on every process writes for them. */
+  /**
+   * Resolves when the database knows the hooks of this process. From then on every process writes deliveries for them.
+   */
   registered(): Promise<void> {
     if (this.names.length === 0) return done;
     this.#registration ??= this.#store.registerHooks(this.names).catch((error: unknown) => {
@@ -77,17 +83,17 @@ export class Deliverer {
     return this.#registration;
   }
 
-  /** Those whose next delivery is worth waking up for. */
+  /** The hooks whose next delivery is worth waking up for, because there is room for it. */
   get awaited(): readonly HookName[] {
     return this.#isStopping ? [] : this.names.filter((name) => this.#roomFor(name) > 0);
   }
 
-  /** A row for this hook may have been written. */
+  /** Looks for rows, because one may have been written for this hook. */
   #posted(name: HookName): void {
     if (this.has(name)) void this.look();
   }
 
-  /** Takes due rows, as far as there is room. Resolves when they are on their way. */
+  /** Takes due rows, as far as there is room. Resolves when their deliveries have begun. */
   look(): Promise<void> {
     for (const name of this.names) this.#mayHaveMore.add(name);
     return this.#lookOn();
@@ -113,7 +119,7 @@ export class Deliverer {
     try {
       await this.registered();
       for (;;) {
-        // Without room, the next delivery that ends looks on.
+        // Without room, the next delivery that ends continues the look.
         const hook = this.names.find((name) => this.#mayHaveMore.has(name) && this.#roomFor(name));
         if (this.#isStopping || this.#isClosed) return;
         if (hook !== undefined) {
@@ -127,7 +133,7 @@ export class Deliverer {
       this.#logger.warn("hooks.failed", { error: String(error) });
       this.#lookIn(LOOK_AGAIN_MS);
     } finally {
-      // Here, so that no hint falls between the last look and the end.
+      // The field is cleared in here, so that no hint is lost between the last look and the end of this promise.
       this.#looking = null;
     }
   }
@@ -174,7 +180,7 @@ export class Deliverer {
     return { error, retryInMs };
   }
 
-  /** While some are being settled, others collect: one write for all of them. */
+  /** Settles ended deliveries, all in one write. While a write is on its way, the next ones collect. */
   async #settleAll(): Promise<void> {
     do {
       const settlements = this.#ended.splice(0);
@@ -184,7 +190,7 @@ export class Deliverer {
           if (failure !== null && failure.retryInMs !== null) this.#lookIn(failure.retryInMs);
         }
       } catch (error) {
-        // Nothing is lost: they are delivered again after their lease.
+        // Nothing is lost: these rows are delivered again after their lease.
         this.#logger.warn("hooks.failed", { error: String(error) });
         this.#lookIn(DELIVERY_LEASE_MS);
       }
@@ -193,8 +199,8 @@ export class Deliverer {
   }
 
   /**
-   * The alarm may have rung early by the store's clock, or for a row whose claim was never answered: only the store
-   * knows when to look again.
+   * Asks the store when to look again; only the store knows. The alarm may have rung early by the store's clock, or the
+   * answer to a row's claim may have been lost.
    */
   async #setNextAlarm(): Promise<void> {
     this.#owesAlarm = false;
@@ -202,7 +208,7 @@ export class Deliverer {
     if (dueInMs !== null) this.#lookIn(dueInMs);
   }
 
-  /** Where no runner ticks, nobody else would try again. */
+  /** Sets an alarm to look again. In a process without a runner nothing else would. */
   #lookIn(ms: number): void {
     if (this.#isStopping || this.#isClosed) return;
     const nowMs = this.#runtime.clock.now();
@@ -221,14 +227,14 @@ export class Deliverer {
     this.#alarms.clear();
   }
 
-  /** Resolves when nothing is under way; true if that is so within `ms`, in real time. */
+  /** Resolves to true as soon as nothing is under way, or to false after `ms` of real time. */
   async quietWithin(ms: number): Promise<boolean> {
     if (!this.#isBusy) return true;
     const { scheduler } = this.#runtime;
     return this.#quietBefore((late) => scheduler.grace(ms, late));
   }
 
-  /** Lets deliveries end, up to `timeoutMs`; the others fail, and are made again elsewhere or later. */
+  /** Lets deliveries end for up to `timeoutMs`. The others fail, and are made again elsewhere or later. */
   async stop(timeoutMs: number): Promise<void> {
     const { scheduler } = this.#runtime;
     this.#isStopping = true;
@@ -240,7 +246,7 @@ export class Deliverer {
     this.#isStopping = false;
   }
 
-  /** For good: what is still under way is abandoned, as if the process had died. */
+  /** Ends the deliverer for good. Deliveries that are still under way are abandoned, as if the process had died. */
   close(): void {
     this.#isClosed = true;
     this.#cancelAlarms();

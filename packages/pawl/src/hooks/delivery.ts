@@ -15,10 +15,10 @@ export type DeliveryOutcome =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; error: unknown };
 
-/** One call of a hook. It ends once: by the hook, by its timeout, or because the process stops. */
+/** One call of a hook. It ends once: when the hook returns, when it times out, or when the process stops. */
 export class Delivery {
   readonly row: HookRow;
-  /** Resolves when it has ended, whichever way; null if nobody wants to know any more. */
+  /** Resolves when the delivery has ended; to null if it was abandoned and its outcome does not count. */
   readonly outcome: Promise<DeliveryOutcome | null>;
   readonly #end: (outcome: DeliveryOutcome | null) => void;
   readonly #aborter = newAborter();
@@ -36,7 +36,7 @@ export class Delivery {
     };
     const { signal } = this.#aborter;
     const begin = (): Promise<void> => call(hooks, row, { attempt: row.attempts, signal });
-    // Not as part of the step that may have caused it.
+    // The hook may have been caused by a step, but its calls do not belong to that step.
     const called = runtime.context === null ? begin() : runtime.context.run(null, begin);
     called.then(
       () => this.#end({ kind: "done" }),
@@ -44,21 +44,21 @@ export class Delivery {
     );
   }
 
-  /** Fails now, whatever the hook still does. */
+  /** Fails the delivery now, whatever the hook still does. */
   cutOff(reason: string): void {
     const error = new Error(reason);
     this.#end({ kind: "failed", error });
     this.#aborter.abort(error);
   }
 
-  /** As if the process had died. */
+  /** Ends the delivery without an outcome, as if the process had died. */
   abandon(): void {
     this.#end(null);
     this.#aborter.abort(new Error("abandoned"));
   }
 }
 
-/** Async, so that what a hook throws at once is a rejection too. */
+/** Calls the hook. The function is async, so that an error that the hook throws synchronously rejects too. */
 async function call(hooks: Hooks, row: HookRow, delivery: HookDelivery): Promise<void> {
   switch (row.hook) {
     case "onWorkflowEnqueued":

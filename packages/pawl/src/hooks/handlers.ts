@@ -3,7 +3,7 @@ import { hookNames, isHookName, type HookName, type Hooks } from "../model/hooks
 import { plainObject } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 
-/** The given hooks, checked: a misspelt name would never be called. */
+/** Returns the given hooks. Throws `ValidationError` for an unknown name: a misspelt hook would never be called. */
 export function validHooks(given: Hooks | undefined): Hooks {
   if (given === undefined) return {};
   const hooks = plainObject("hooks", given, "{ onInstanceFinished }");
@@ -20,6 +20,7 @@ export function validHooks(given: Hooks | undefined): Hooks {
   return hooks;
 }
 
+/** Returns the names of the hooks that are given. */
 export function namesOf(hooks: Hooks): readonly HookName[] {
   return hookNames.filter((name) => hooks[name] !== undefined);
 }
