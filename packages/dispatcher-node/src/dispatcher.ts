@@ -4,18 +4,22 @@ import { MAX_TIMER_MS } from "./timeout.js";
 
 export type PollBounds = { readonly minMs: number; readonly maxMs: number };
 
+/** The factors by which the poll gets shorter after a look that found work, and longer after one that found none. */
 const ON_WORK = 0.8;
 const WHEN_IDLE = 1.2;
-/** Something is due, and a claim does not get it: it is locked, or was taken just now. Doubles each time. */
+/**
+ * The first pause when something is due and a claim does not get it, because it is locked or was taken just now. The
+ * pause doubles each time.
+ */
 const FRUITLESS_MS = 5;
-/** Runs that were found come first: what falls due next is asked for a little later. */
+/** How long after finding runs to ask when the next work is due: the runs that were found go first. */
 const SETTLE_MS = 30;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
 
 /**
- * Decides when a runner looks for work: on a hint, when something falls due, and now and then. Times are those of
- * `performance.now()`; a look too early or too late finds out from the store.
+ * Decides when a runner looks for work: on a hint, when something falls due, and with every poll. Times are those of
+ * `performance.now()`. They need not be exact: after each look the store says when to look next.
  */
 export class Dispatcher {
   readonly #runner: Runner;
@@ -27,7 +31,7 @@ export class Dispatcher {
   #isStopped = false;
   /** The earliest time for which work was announced since the last look began. */
   #dueAtMs = Infinity;
-  /** Ends the rest, if the time has come, or plans its end anew. */
+  /** Ends the current rest if its time has come, or else sets its timer anew. Null while there is no rest. */
   #reconsider: (() => void) | null = null;
 
   constructor(runner: Runner, poll: PollBounds) {
@@ -36,7 +40,7 @@ export class Dispatcher {
     this.#pollMs = poll.minMs;
   }
 
-  /** There may be work, now or in so many ms. Hints that come while it looks are one more look. */
+  /** Notes that there may be work, now or in `inMs`. All hints that come during a look lead to one more look. */
   wake(inMs = 0): void {
     const atMs = performance.now() + inMs;
     if (atMs >= this.#dueAtMs) return;
@@ -44,7 +48,10 @@ export class Dispatcher {
     this.#reconsider?.();
   }
 
-  /** The runner asks for work only now, maybe long after its look began: hints that came meanwhile need no other look. */
+  /**
+   * Notes that the runner asks the store for work only now, maybe long after its look began. Hints that came until now
+   * are answered by this look and need no other.
+   */
   asking(): void {
     if (this.#dueAtMs <= performance.now()) this.#dueAtMs = Infinity;
   }
@@ -54,10 +61,10 @@ export class Dispatcher {
     this.#reconsider?.();
   }
 
-  /** Resolves after `stop`; never rejects. */
+  /** Looks for work until `stop`. Never rejects. */
   async run(): Promise<void> {
     while (!this.#isStopped) {
-      // All that becomes known together is one look; and whatever happens, other work of the process gets its turn.
+      // One look answers all hints that come together. The pause also lets other work of the process have its turn.
       await macrotask();
       this.#dueAtMs = Infinity;
       await this.#rest(await this.#lookOrBackOff());
@@ -70,7 +77,7 @@ export class Dispatcher {
       this.#failures = 0;
       return restMs;
     } catch (error) {
-      // It was asked while the store closed.
+      // A look that began before the stop may find the store closed.
       if (this.#isStopped) return 0;
       const mostMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** this.#failures);
       this.#failures += 1;
@@ -80,19 +87,19 @@ export class Dispatcher {
     }
   }
 
-  /** Claims what is due, as far as there is room; answers how long to rest. */
+  /** Claims runs that are due, as far as there is room. Returns how long to rest, in milliseconds. */
   async #look(): Promise<number> {
     let found = 0;
     while (!this.#isStopped) {
       const room = this.#runner.freeSlots;
       const { count, done } = await this.#runner.start();
-      // Turns may be long: nobody waits for them here.
+      // Turns may be long, so the dispatcher does not wait for them.
       done.catch((error: unknown) => {
         this.#runner.logger.error("turn.failed", { error: String(error) });
       });
       found += count;
       this.#adapt(count > 0);
-      // Without room, the runner calls when there is some.
+      // Without room there is nothing to look for; the runner wakes the dispatcher when a slot becomes free.
       if (room === 0 || this.#runner.freeSlots === 0) return this.#pollMs;
       if (count < room) break;
     }
@@ -100,10 +107,10 @@ export class Dispatcher {
       this.#fruitless = 0;
       this.#settledAtMs = performance.now() + SETTLE_MS;
     }
-    // Also after a look that found nothing more.
+    // This also delays the question of a later look that found nothing.
     const unsettledMs = this.#settledAtMs - performance.now();
     if (unsettledMs > 0) await this.#rest(Math.min(unsettledMs, this.#pollMs));
-    // Something was announced meanwhile: no need to ask.
+    // If a hint came meanwhile there is no need to ask.
     if (this.#isStopped || this.#dueAtMs <= performance.now()) return 0;
     const dueInMs = await this.#runner.nextLookInMs();
     this.#fruitless = found === 0 && dueInMs === 0 ? this.#fruitless + 1 : 0;
@@ -123,7 +130,7 @@ export class Dispatcher {
     return new Promise<void>((resolve) => {
       this.#reconsider = () => {
         clearTimeout(timer);
-        // While the store is away a hint changes nothing.
+        // While the store cannot be reached, a hint does not shorten the pause.
         const atMs = this.#failures > 0 ? endsAtMs : Math.min(endsAtMs, this.#dueAtMs);
         const leftMs = atMs - performance.now();
         if (this.#isStopped || leftMs <= 0) return resolve();

@@ -4,25 +4,36 @@ import type { RunningServer } from "./serve.js";
 import { checkTimeout, MAX_TIMER_MS } from "./timeout.js";
 
 export type DrainOptions = {
-  /** How long steps and requests that run may take to end; default 20 seconds. */
+  /** How long running steps and requests may take to end, in milliseconds. Default 20 seconds. */
   readonly timeoutMs?: number | undefined;
-  /** Default SIGTERM and SIGINT. */
+  /** The signals that drain. Default SIGTERM and SIGINT. */
   readonly signals?: readonly NodeJS.Signals[] | undefined;
 };
 
 const SIGNALS: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
 const TIMEOUT_MS = 20_000;
-/** After the timeout a runner gives back what it cut off: a store that does not answer must not hold up the end. */
+/**
+ * How long after the timeout a runner may take to give back what it cut off. A store that does not answer must not hold
+ * up the end of the process.
+ */
 const GIVE_BACK_MS = 7_000;
 
-/** What one call drains, of all that share the process: it ends when the last of them is done. */
+/** How many calls of `drainOnSignals` are draining. The process ends when the last of them is done. */
 let draining = 0;
 let haveAllStopped = true;
 
 /**
- * The first signal stops all of these and ends the process with code 0, or 1 if they could not be stopped in time; a
- * second one ends it at once, with 128 + its number. Called more than once, the process ends when all are stopped.
- * Answers how to take the handlers away again.
+ * Stops these runners and servers on SIGTERM or SIGINT, and then ends the process. The first signal stops all of them
+ * together and ends the process with code 0, or with 1 if they could not be stopped within `timeoutMs` and 7 seconds
+ * more. A second signal ends the process at once, with code 128 + its number; what it held is taken over after the
+ * lease. If several parts of an application call this, the process ends when all of theirs have stopped.
+ *
+ * Returns a function that removes the handlers again.
+ *
+ * @example
+ * ```ts
+ * drainOnSignals([await serve(pawl, { port: 3000 }), startRunner(pawl)]);
+ * ```
  */
 export function drainOnSignals(
   parts: readonly (Pick<RunningRunner, "stop"> | Pick<RunningServer, "close">)[],
@@ -46,7 +57,7 @@ export function drainOnSignals(
   };
 }
 
-/** Whether they could be stopped in time. */
+/** Stops all parts. Resolves to whether they stopped in time. */
 function drained(parts: Parameters<typeof drainOnSignals>[0], timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, Math.min(timeoutMs + GIVE_BACK_MS, MAX_TIMER_MS), false);

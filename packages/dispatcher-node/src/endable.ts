@@ -1,9 +1,9 @@
-/** A moment that many streams wait for. */
+/** An end that many streams wait for. */
 export class Ending {
   readonly #ends = new Set<() => void>();
   #isOver = false;
 
-  /** Calls back when the end comes, unless forgotten. */
+  /** Calls back when the end comes, or at once if it has come. Returns a function that forgets the callback. */
   await(end: () => void): () => void {
     if (this.#isOver) end();
     else this.#ends.add(end);
@@ -18,8 +18,8 @@ export class Ending {
 }
 
 /**
- * An event stream goes on for as long as its instance. This one also ends, as a stream should and its client expects,
- * when the server does. Other responses end by themselves.
+ * Returns the response such that an event stream also ends, cleanly, when the server does. Otherwise it would go on for
+ * as long as its instance. Other responses end by themselves, and are returned as they are.
  */
 export function endable(response: Response, ending: Ending): Response {
   const type = response.headers.get("content-type") ?? "";
@@ -36,7 +36,7 @@ export function endable(response: Response, ending: Ending): Response {
       });
     },
     async pull(stream) {
-      // One that breaks ends: its client asks again from where it was.
+      // A stream that breaks just ends: its client asks again from where it was.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
       if (isOver) return;
       if (!done && value !== undefined) return stream.enqueue(value);

@@ -2,7 +2,10 @@ import { createRequire } from "node:module";
 import type { SqliteHandle } from "pawl/sqlite";
 
 export type OpenSqliteOptions = {
-  /** "full" (default) survives a power cut; "normal" is about ten times faster and may lose the last moments. */
+  /**
+   * How durable a commit is. `"full"` (default) survives a power cut. `"normal"` is about ten times faster for single
+   * commits; a power cut may lose the last moments, but leaves the database consistent.
+   */
   readonly synchronous?: "full" | "normal";
 };
 
@@ -10,8 +13,9 @@ export type OpenSqliteOptions = {
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Opens a SQLite file, or `:memory:`, with the settings Pawl wants: WAL, and a sync at every commit. Uses
- * Node's own SQLite where there is one, and `@photostructure/sqlite`, its drop-in, on Node 20.
+ * Opens a SQLite file, or `:memory:`, with the settings that Pawl wants: WAL, a sync at every commit, and 5 seconds of
+ * patience with other writers. It uses Node's own SQLite where there is one, and else `@photostructure/sqlite`, its
+ * drop-in for Node 20. Throws if there is neither.
  */
 export function openSqlite(path: string, options: OpenSqliteOptions = {}): SqliteHandle {
   const Database = databaseClass();

@@ -6,27 +6,34 @@ import { endable, Ending } from "./endable.js";
 import { checkTimeout } from "./timeout.js";
 
 export type ServeOptions = {
-  /** 0 takes any free port; `url` tells which. */
+  /** The port to listen on. 0 takes any free port; `url` tells which. */
   readonly port: number;
-  /** Default 127.0.0.1: this machine only. `0.0.0.0` and `::` take requests from everywhere. */
+  /**
+   * The address to listen on. Default 127.0.0.1, this machine only; `0.0.0.0` and `::` take requests from everywhere.
+   */
   readonly host?: string | undefined;
 };
 
 export type CloseOptions = {
-  /** How long requests that are being answered may take; default 10 seconds. Then their connections are cut. */
+  /** How long requests that are being answered may take, in milliseconds. Default 10 seconds. Then they are cut off. */
   readonly timeoutMs?: number | undefined;
 };
 
+/** A server that listens. */
 export interface RunningServer {
-  /** Where it listens, such as `http://127.0.0.1:3000`. */
+  /** The URL at which it listens, such as `http://127.0.0.1:3000`. */
   readonly url: string;
-  /** Takes no more requests, ends event streams and idle connections, and waits for the others. */
+  /**
+   * Takes no more requests, ends event streams and idle connections at once, and resolves when the requests that are
+   * being answered have ended.
+   */
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** Anything that answers web-standard requests: `createWorkflows`, a Hono app with Pawl mounted in it … */
+/** Anything that answers web-standard requests: what `createWorkflows` returns, a Hono app with Pawl mounted in it … */
 export interface Served {
   readonly fetch: (request: Request) => Response | Promise<Response>;
+  /** Its logger is told of a `fetch` that throws. */
   readonly runner?: { readonly logger: Logger };
 }
 
@@ -36,7 +43,16 @@ const HOST = "127.0.0.1";
 const MAX_PORT = 65_535;
 const CLOSE_MS = 10_000;
 
-/** A small HTTP server around `fetch`. Resolves when it listens. */
+/**
+ * Starts an HTTP server around `fetch`, and resolves when it listens. Rejects with an error that says why if it cannot
+ * listen, and with `ValidationError` for an option that is not allowed. If `fetch` throws, the client gets a bare 500
+ * and the log says `request.failed`.
+ *
+ * @example
+ * ```ts
+ * const server = await serve(pawl, { port: 3000 });
+ * ```
+ */
 export async function serve(served: Served, options: ServeOptions): Promise<RunningServer> {
   const { port, host = HOST } = checkOptions("serve", options, serveOptions);
   if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
@@ -46,7 +62,7 @@ export async function serve(served: Served, options: ServeOptions): Promise<Runn
   const answer = getRequestListener(
     async (request) => endable(await served.fetch(request), ending),
     {
-      // The globals are the application's.
+      // The globals belong to the application.
       overrideGlobalObjects: false,
       errorHandler: (error) => failed(error, served.runner?.logger),
     },
@@ -68,9 +84,9 @@ export async function serve(served: Served, options: ServeOptions): Promise<Runn
   };
 }
 
-/** The client learns that it failed, and nothing else. */
+/** Answers a request whose `fetch` threw. The client learns that it failed, and nothing else. */
 function failed(error: unknown, logger: Logger | undefined): Response {
-  // The adapter's own: a request that is none, such as one with an impossible Host.
+  // The adapter throws this for a request that is malformed, such as one with an impossible Host.
   if (error instanceof Error && error.name === "RequestError") {
     return Response.json({ code: "INVALID_REQUEST", message: "not a request" }, { status: 400 });
   }

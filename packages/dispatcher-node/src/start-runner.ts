@@ -3,26 +3,34 @@ import { Dispatcher, type PollBounds } from "./dispatcher.js";
 import { checkTimeout } from "./timeout.js";
 
 export type StartRunnerOptions = {
-  /** Runs that are worked on at a time; default 100. A parked run takes no place. */
+  /** How many runs are worked on at a time. Default 100. A parked run takes no slot. */
   readonly concurrency?: number | undefined;
-  /** How often to look without a reason, as a safety net: default every 500 ms to 30 s, as there is work or not. */
+  /**
+   * How often to look for work without a hint, as a safety net. The pause gets shorter while there is work and longer
+   * while there is none, between `minMs` (default 500) and `maxMs` (default 30,000).
+   */
   readonly poll?: Partial<PollBounds> | undefined;
   /**
-   * How long after its last sign of life this process counts as dead, and others take its runs over; default 30
-   * seconds. It gives one three times as often.
+   * How long after its last heartbeat this process counts as dead and others take over its runs, in milliseconds: 1,000
+   * to 3,600,000, default 30,000. While it has work it sends a heartbeat every third of that.
    */
   readonly leaseMs?: number | undefined;
-  /** Whether other processes' hints wake it at once, on a database that carries them (PostgreSQL); default true. */
+  /** Whether hints from other processes wake it, on a database that carries them (PostgreSQL). Default true. */
   readonly listen?: boolean | undefined;
 };
 
 export type StopOptions = {
-  /** How long bodies that run may take to end; default 10 seconds. Then they are cut off and given back. */
+  /** How long running bodies may take to end, in milliseconds. Default 10 seconds. Then they are cut off. */
   readonly timeoutMs?: number | undefined;
 };
 
+/** A runner that looks for work until it is stopped. */
 export interface RunningRunner {
-  /** Starts no more bodies, lets those that run end, and gives all runs back. It costs no attempt. */
+  /**
+   * Starts no more bodies, lets the running ones end, and gives all runs back to the queue. Never rejects because of
+   * the store: runs that could not be given back are taken over after the lease. A stop costs a step no attempt; only a
+   * step with `retries: { limit: 0 }` that is cut off has had its only one.
+   */
   stop(options?: StopOptions): Promise<void>;
 }
 
@@ -39,7 +47,15 @@ const POLL: PollBounds = { minMs: 500, maxMs: 30_000 };
 const DRAIN_MS = 10_000;
 const LEASE = { ms: 30_000, minMs: 1_000, maxMs: 3_600_000 };
 
-/** Runs workflows in this process until it is stopped. */
+/**
+ * Runs workflows in this process until the returned runner is stopped. Throws `ValidationError` for an option that is
+ * not allowed, or if another runner of the same `pawl` has not stopped yet, and `StoreClosedError` if `pawl` was closed.
+ *
+ * @example
+ * ```ts
+ * const runner = startRunner(pawl, { concurrency: 50 });
+ * ```
+ */
 export function startRunner(
   { runner }: { readonly runner: Runner },
   options: StartRunnerOptions = {},
@@ -88,7 +104,7 @@ export function startRunner(
       await runner.stop(timeoutMs);
       await over;
     } catch (error) {
-      // What could not be given back is taken over when the lease has run out.
+      // Runs that could not be given back are taken over when the lease has run out.
       runner.logger.warn("stop.failed", { error: String(error) });
     }
   }

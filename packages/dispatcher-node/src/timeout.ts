@@ -1,8 +1,9 @@
 import { ValidationError } from "pawl";
 
-/** Longer timers, and those that are no number, fire at once. */
+/** A timer that is longer than this, or not a number, fires at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Throws `ValidationError` unless the timeout is a whole number of milliseconds that a timer can wait. */
 export function checkTimeout(what: string, timeoutMs: number, leastMs = 0): void {
   if (Number.isInteger(timeoutMs) && timeoutMs >= leastMs && timeoutMs <= MAX_TIMER_MS) return;
   throw new ValidationError(

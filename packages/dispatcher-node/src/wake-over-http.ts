@@ -4,17 +4,30 @@ import { checkTimeout } from "./timeout.js";
 export type WakeOverHttpOptions = {
   /** The whole address of a tick endpoint, such as `https://example.org/api/_runner/tick`. */
   readonly url: string | URL;
-  /** What its policy asks for: `bearerToken(token)`. */
+  /** The secret that the endpoint's policy, `bearerToken(secret)`, asks for. */
   readonly token: string;
-  /** For the whole answer, which comes when the tick is over. Default 25 seconds: a hook has 30. */
+  /**
+   * How long the answer may take, in milliseconds; it comes when the tick is over. Default 25 seconds, because a hook
+   * may take 30.
+   */
   readonly timeoutMs?: number | undefined;
 };
 
 const TIMEOUT_MS = 25_000;
 
 /**
- * A hook for `onWorkflowEnqueued` that calls the tick endpoint of a host that has no process of its own. Whatever is
- * no success throws, and so is tried again.
+ * Returns a hook for `onWorkflowEnqueued` that calls the tick endpoint of a host without a process of its own. The hook
+ * throws, and so is called again later, unless the endpoint answers with success in time. It follows no redirect.
+ * Throws `ValidationError` for a bad URL, token or timeout.
+ *
+ * @example
+ * ```ts
+ * const pawl = createWorkflows({
+ *   workflows,
+ *   store,
+ *   hooks: { onWorkflowEnqueued: wakeOverHttp({ url, token: secret }) },
+ * });
+ * ```
  */
 export function wakeOverHttp(
   options: WakeOverHttpOptions,
@@ -28,7 +41,7 @@ export function wakeOverHttp(
       method: "POST",
       headers: { authorization, "content-type": "application/json" },
       body: "{}",
-      // The token is for this address alone.
+      // The token is meant for this address alone.
       redirect: "manual",
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     });
@@ -51,7 +64,7 @@ function validUrl(given: string | URL): URL {
   return url;
 }
 
-/** Refused here: as a header's value it would be refused with a message that has it. */
+/** Checks the token here, because `fetch` would refuse it as a header with a message that shows it. */
 function validToken(given: string): string {
   if (typeof given !== "string" || !/^[\x21-\x7e]+$/.test(given)) {
     throw new ValidationError("wakeOverHttp: token must be printable ASCII without spaces");
