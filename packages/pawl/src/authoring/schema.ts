@@ -9,7 +9,7 @@ export type EventSchemas = { readonly [type: string]: Schema };
 export type SchemaInput<S> = S extends Schema ? StandardSchemaV1.InferInput<S> : never;
 export type SchemaOutput<S> = S extends Schema ? StandardSchemaV1.InferOutput<S> : never;
 
-export type Validated =
+type Validated =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 

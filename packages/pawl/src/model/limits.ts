@@ -106,7 +106,7 @@ function checkOrder(limits: Limits, lower: keyof Limits, upper: keyof Limits): v
 export type Backoff = "constant" | "linear" | "exponential";
 
 /** How a step is retried if its author does not say. `retryLimit` counts retries: 5 retries are 6 attempts. */
-export type StepDefaults = {
+type StepDefaults = {
   readonly retryLimit: number;
   readonly retryDelayMs: number;
   readonly backoff: Backoff;

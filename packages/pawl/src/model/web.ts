@@ -41,7 +41,7 @@ export interface ByteStream {
   getReader(): ByteReader;
 }
 
-export interface ByteSource {
+interface ByteSource {
   enqueue(chunk: Uint8Array): void;
   close(): void;
   readonly desiredSize: number | null;

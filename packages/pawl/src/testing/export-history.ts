@@ -27,7 +27,7 @@ export type ExportedHistory = {
   readonly events: readonly EventRecord[];
 };
 
-export type ExportOptions = {
+type ExportOptions = {
   /** Default: the current run. */
   readonly runNumber?: number | undefined;
   readonly repeatedStepNames: RepeatedStepNames;

@@ -1,7 +1,7 @@
 import * as pawlErrors from "../errors.js";
 
 /** The parts of an error that are stored. A stack is not: it describes one process and one deploy. */
-export type ErrorShape = {
+type ErrorShape = {
   /** The most specific known class: a built-in or one of Pawl's own. */
   readonly class: ErrorClassName;
   readonly name: string;
@@ -42,7 +42,7 @@ const classes = {
 const STACKED_CAUSES = 5;
 const STACK_MAX_LENGTH = 8_192;
 
-export type ErrorClassName = keyof typeof classes;
+type ErrorClassName = keyof typeof classes;
 
 export function isErrorClassName(name: unknown): name is ErrorClassName {
   return typeof name === "string" && Object.hasOwn(classes, name);

@@ -40,7 +40,7 @@ export const byteClasses = {
   BigUint64Array,
 } as const;
 
-export type ByteClassName = keyof typeof byteClasses;
+type ByteClassName = keyof typeof byteClasses;
 
 export function isByteClassName(name: string): name is ByteClassName {
   return Object.hasOwn(byteClasses, name);
