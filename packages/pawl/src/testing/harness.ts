@@ -22,7 +22,9 @@ import type { StepStatus, Target } from "../store/records.js";
 import type { Store } from "../store/store.js";
 import { exportHistory, type ExportedHistory } from "./export-history.js";
 import { Observer } from "./observer.js";
+import { PendingWork } from "./pending-work.js";
 import { StepDoubles } from "./step-doubles.js";
+import { stillBusy, whatRuns } from "./still-busy.js";
 import type { VirtualTime } from "./virtual-time.js";
 import { watched, type WatchedStore } from "./watched-store.js";
 
@@ -78,10 +80,7 @@ export class Harness<R extends Registry, Tx> {
   readonly #runners: Runner[];
   readonly #observer: Observer<Tx>;
   readonly #timeoutMs: number;
-  /** Turns of the engine that are scheduled, and have not happened yet. */
-  /** What will happen without the clock: macrotasks, and waits in real time (a lock, code that stalls). */
-  #macrotasks = 0;
-  #graces = 0;
+  readonly #pending = new PendingWork();
 
   constructor(options: HarnessParts<R, Tx>) {
     this.#options = options;
@@ -100,37 +99,10 @@ export class Harness<R extends Registry, Tx> {
   }
 
   #assemble(): Assembled<R, Tx> {
-    const runtime = this.#time.runtime();
-    const counted = (callback: () => void): (() => void) => {
-      this.#macrotasks += 1;
-      return () => {
-        this.#macrotasks -= 1;
-        callback();
-      };
-    };
-    const { scheduler } = runtime;
-    const macrotask = (callback: () => void): void => scheduler.macrotask(counted(callback));
-    const round = (callback: () => void): void => scheduler.round(counted(callback));
-    const grace = (ms: number, callback: () => void): Cancel => {
-      let isOver = false;
-      const end = (): void => {
-        if (!isOver) this.#graces -= 1;
-        isOver = true;
-      };
-      this.#graces += 1;
-      const cancel = scheduler.grace(ms, () => {
-        end();
-        callback();
-      });
-      return () => {
-        end();
-        cancel();
-      };
-    };
     return assemble(
       { ...this.#options, store: this.#store.store },
       {
-        runtime: { ...runtime, scheduler: { ...scheduler, macrotask, round, grace } },
+        runtime: this.#pending.counted(this.#time.runtime()),
         timing: defaultTiming,
         runner: { ...defaultRunnerOptions, ...this.#options.runner },
         overrides: this.#doubles,
@@ -315,7 +287,7 @@ export class Harness<R extends Registry, Tx> {
   async #settled(deadline: number): Promise<void> {
     for (;;) {
       for (let n = 0; n < 3; n++) await nextMacrotask();
-      if (this.#macrotasks + this.#graces + this.#store.pending().length === 0) return;
+      if (this.#pending.count + this.#store.pending().length === 0) return;
       if (realNow() > deadline) throw this.#stillBusy();
     }
   }
@@ -332,11 +304,11 @@ export class Harness<R extends Registry, Tx> {
       this.#needRunner();
       const starts = Promise.all(this.#runners.map((runner) => runner.start()));
       const started = await this.#inTime(starts, deadline);
-      const names = this.#running();
+      const running = whatRuns(this.#runners);
       await this.#settled(deadline);
       if (started.some(({ count }) => count > 0)) {
         ticks += 1;
-        if (ticks > maxTicks) throw new Error(`still busy after ${maxTicks} ticks: ${names}`);
+        if (ticks > maxTicks) throw new Error(`still busy after ${maxTicks} ticks: ${running}`);
         pauseMs = 1;
         continue;
       }
@@ -366,29 +338,7 @@ export class Harness<R extends Registry, Tx> {
   }
 
   #stillBusy(): Error {
-    const verbs = this.#store.pending();
-    if (verbs.length > 0) {
-      return new Error(
-        `the store did not answer ${[...new Set(verbs)].join(", ")} in time: ${this.#running()}. ` +
-          `If the database is only slow, give the harness more timeoutMs`,
-      );
-    }
-    return new Error(
-      `still busy, and real time is up: ${this.#running()}. ` +
-        `If it waits for a timeout of a step, move the clock`,
-    );
-  }
-
-  /** What runs, for people. */
-  #running(): string {
-    const runs = this.#runners.flatMap((runner) => runner.runs);
-    const lines = runs.slice(0, 5).map(({ workflow, id, runningSteps }) => {
-      const steps = runningSteps.map((name) => `step ${quote(name)}`).join(", ");
-      const what = steps === "" ? "awaits something that is not a running step" : `runs ${steps}`;
-      return `instance ${quote(id)} of workflow ${quote(workflow)} ${what}`;
-    });
-    if (runs.length > lines.length) lines.push(`and ${runs.length - lines.length} more`);
-    return lines.join("; ") || "nothing runs here";
+    return stillBusy(this.#store.pending(), this.#runners);
   }
 
   /** Rows for the bodies that run, as a heartbeat would write them after a while. */

@@ -8,13 +8,8 @@ export type {
   WorkflowNameOf,
 } from "./harness.js";
 export { exportHistoryOf, type ExportedHistory } from "./export-history.js";
-export {
-  DivergenceError,
-  replay,
-  type ReplayedStep,
-  type ReplayOptions,
-  type ReplayResult,
-} from "./replay.js";
+export { DivergenceError, type ReplayedStep } from "./divergence-error.js";
+export { replay, type ReplayOptions, type ReplayResult } from "./replay.js";
 export { VirtualTime } from "./virtual-time.js";
 
 export { ManualClock } from "./clock.js";

@@ -3,7 +3,6 @@ import type { RepeatedStepNames } from "../authoring/options.js";
 import type { ClassEntry, WorkflowClass } from "../authoring/registry.js";
 import type { WorkflowDefinition } from "../authoring/define-workflow.js";
 import type { WorkflowStep, WorkflowStepConfig } from "../authoring/step.js";
-import { isNested } from "../engine/journal.js";
 import { defaultTiming, type EngineContext, type RunHost } from "../engine/context.js";
 import { Run } from "../engine/run.js";
 import { stepMethods } from "../engine/step-api.js";
@@ -14,13 +13,14 @@ import { ValidationError } from "../model/errors.js";
 import { resolveLimits, type Limits } from "../model/limits.js";
 import { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
-import { quote } from "../model/quote.js";
 import type { Cancel } from "../model/seams.js";
 import { webRuntime } from "../runtime.js";
 import { asLoaded, type LoadedStep } from "../store/records.js";
 import type { Claimed, LoadedRun, Part } from "../store/store.js";
+import { DivergenceError, type ReplayedStep } from "./divergence-error.js";
 import type { ExportedHistory } from "./export-history.js";
 import { replayBindings } from "./replay-bindings.js";
+import { StepComparison, type CodeEnding } from "./step-comparison.js";
 
 export type ReplayOptions = {
   readonly env?: unknown;
@@ -35,15 +35,6 @@ export type ReplayOptions = {
   readonly patienceMs?: number | undefined;
 };
 
-/** A step as the history or the code names it. */
-export type ReplayedStep = {
-  readonly name: string;
-  readonly count: number;
-  readonly type: string;
-  /** In the order of calls, from 1. */
-  readonly position: number;
-};
-
 export type ReplayResult = {
   /** "open": the code waits for what the history does not tell. */
   readonly status: "complete" | "errored" | "open";
@@ -52,27 +43,6 @@ export type ReplayResult = {
   /** Steps that the code called beyond the history. */
   readonly added: readonly ReplayedStep[];
 };
-
-/** The code does not follow the history. */
-export class DivergenceError extends Error {
-  static {
-    this.prototype.name = "DivergenceError";
-  }
-  /** What the history has here; null if it has ended. */
-  readonly recorded: ReplayedStep | null;
-  /** What the code called instead; null if nothing. */
-  readonly requested: ReplayedStep | null;
-
-  constructor(
-    message: string,
-    steps: { readonly recorded: ReplayedStep | null; readonly requested: ReplayedStep | null },
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.recorded = steps.recorded;
-    this.requested = steps.requested;
-  }
-}
 
 const PATIENCE_MS = 1_000;
 const lenient: Partial<Limits> = { maxStepsPerRun: 1_000_000, maxSleepMs: 3_650 * 86_400_000 };
@@ -109,21 +79,15 @@ function entryOf(
   return entry as WorkflowEntry;
 }
 
-type ReplayEnding = { readonly returned: true } | { readonly threw: unknown };
-
 class Replay {
   readonly result: Promise<ReplayResult>;
   readonly #history: ExportedHistory;
   readonly #names: RepeatedStepNames;
   readonly #codec: Codec;
   readonly #patienceMs: number;
-  readonly #recorded: readonly ReplayedStep[];
-  readonly #called: ReplayedStep[] = [];
-  readonly #recordedByKey: ReadonlyMap<string, ReplayedStep>;
-  readonly #calledByKey = new Map<string, ReplayedStep>();
-  readonly #counts = new Map<string, number>();
+  readonly #steps: StepComparison;
   readonly #run: Run;
-  #ending: ReplayEnding | null = null;
+  #ending: CodeEnding | null = null;
   /** All that is recorded was delivered, and the code wants more. */
   #isThrough = false;
   #patience: Cancel | null = null;
@@ -139,11 +103,7 @@ class Replay {
     this.#names = options.repeatedStepNames ?? history.repeatedStepNames;
     this.#codec = options.codec ?? jsonPlusCodec;
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
-    // What a body called is met only where the body runs.
-    this.#recorded = history.steps
-      .filter((step) => !isNested(step))
-      .map(({ name, count, type }, n) => ({ name, count, type, position: n + 1 }));
-    this.#recordedByKey = new Map(this.#recorded.map((step) => [keyOf(step), step]));
+    this.#steps = new StepComparison(history.steps, this.#names);
     this.result = new Promise((resolve, reject) => {
       this.#settle = (result) =>
         result instanceof DivergenceError ? reject(result) : resolve(result);
@@ -213,14 +173,8 @@ class Replay {
   }
 
   #note(type: string, name: string): void {
-    const count = this.#names === "counted" ? (this.#counts.get(name) ?? 0) + 1 : 1;
-    this.#counts.set(name, count);
-    const call = { name, count, type, position: this.#called.length + 1 };
-    const before = this.#calledByKey.get(keyOf(call));
-    if (before?.type === type) return;
-    if (before === undefined) this.#calledByKey.set(keyOf(call), call);
-    this.#called.push(call);
-    if (this.#isThrough) this.#wentOn();
+    const isNew = this.#steps.noteCall(type, name);
+    if (isNew && this.#isThrough) this.#wentOn();
   }
 
   /** A runner without a store: it starts no body, and reads the run's intentions from its parts. */
@@ -258,18 +212,18 @@ class Replay {
 
   #wentOn(): void {
     this.#isThrough = true;
-    if (this.#missing() === undefined)
-      return this.#finish({ status: "open", added: this.#added() });
+    if (this.#steps.missing() === undefined)
+      return this.#finish({ status: "open", added: this.#steps.added() });
     this.#patience ??= webRuntime.scheduler.after(this.#patienceMs, () => {
       this.#finish(this.#divergence());
     });
   }
 
   #stuck(): ReplayResult | DivergenceError {
-    if (this.#missing() !== undefined) return this.#divergence();
+    if (this.#steps.missing() !== undefined) return this.#divergence();
     const { status } = this.#history;
     if (status !== "complete" && status !== "errored") {
-      return { status: "open", added: this.#added() };
+      return { status: "open", added: this.#steps.added() };
     }
     return new DivergenceError(
       `the recorded run ended here (${status}), and the code awaits something that is not a step`,
@@ -279,13 +233,13 @@ class Replay {
 
   #completed(output: string | null): ReplayResult {
     const value = output === null ? undefined : this.#codec.decode(output);
-    return { status: "complete", output: value, added: this.#added() };
+    return { status: "complete", output: value, added: this.#steps.added() };
   }
 
   #failed(text: string): ReplayResult | DivergenceError {
     const error = decodeError(text);
     const { status } = this.#history;
-    if (status === "errored") return { status: "errored", error, added: this.#added() };
+    if (status === "errored") return { status: "errored", error, added: this.#steps.added() };
     const { name, message } = describeError(text);
     return new DivergenceError(
       `the recorded run is ${status}, and the code throws ${name}: ${message}`,
@@ -295,65 +249,7 @@ class Replay {
   }
 
   #divergence(): DivergenceError {
-    const mismatch = this.#mismatch();
-    if (mismatch !== null) return mismatch;
-    const recorded = this.#missing();
-    const requested = recorded && this.#calledInsteadOf(recorded);
-    const cause = this.#ending !== null && "threw" in this.#ending ? this.#ending.threw : undefined;
-    return new DivergenceError(
-      `${recorded === undefined ? "the history has ended" : this.#where(recorded)}, ` +
-        `and ${this.#instead(requested)}`,
-      { recorded: recorded ?? null, requested: requested ?? null },
-      cause === undefined ? {} : { cause },
-    );
-  }
-
-  /** A step that is called as another type than it is recorded, or was called before. */
-  #mismatch(): DivergenceError | null {
-    for (const requested of this.#called) {
-      const recorded = this.#recordedAs(requested);
-      const known = recorded ?? this.#calledByKey.get(keyOf(requested));
-      if (known === undefined || known.type === requested.type) continue;
-      const where =
-        recorded === undefined ? `${known.type} ${named(known)} was called` : this.#where(recorded);
-      return new DivergenceError(`${where}, and the code calls it as ${requested.type}`, {
-        recorded: recorded ?? null,
-        requested,
-      });
-    }
-    return null;
-  }
-
-  #where({ position, type, ...step }: ReplayedStep): string {
-    return `step ${position} of ${this.#recorded.length} is recorded as ${type} ${named(step)}`;
-  }
-
-  #instead(requested: ReplayedStep | undefined): string {
-    if (requested !== undefined) {
-      const elsewhere = this.#recordedAs(requested);
-      const note = elsewhere === undefined ? "is not recorded" : `is step ${elsewhere.position}`;
-      return `the code calls ${requested.type} ${named(requested)} instead, which ${note}`;
-    }
-    if (this.#ending === null) return "the code does not call it";
-    if ("returned" in this.#ending) return "the code returns without calling it";
-    return `the code throws without calling it: ${String(this.#ending.threw)}`;
-  }
-
-  /** The first call that is not one of those recorded before. */
-  #calledInsteadOf({ position }: ReplayedStep): ReplayedStep | undefined {
-    return this.#called.find((call) => (this.#recordedAs(call)?.position ?? Infinity) > position);
-  }
-
-  #missing(): ReplayedStep | undefined {
-    return this.#recorded.find((step) => !this.#calledByKey.has(keyOf(step)));
-  }
-
-  #added(): ReplayedStep[] {
-    return this.#called.filter((call) => this.#recordedAs(call) === undefined);
-  }
-
-  #recordedAs(call: ReplayedStep): ReplayedStep | undefined {
-    return this.#recordedByKey.get(keyOf(call));
+    return this.#steps.divergence(this.#ending);
   }
 
   #finish(result: ReplayResult | DivergenceError): void {
@@ -362,14 +258,6 @@ class Replay {
     this.#settle?.(result);
     this.#settle = null;
   }
-}
-
-function keyOf({ name, count }: Pick<ReplayedStep, "name" | "count">): string {
-  return `${count} ${name}`;
-}
-
-function named({ name, count }: Pick<ReplayedStep, "name" | "count">): string {
-  return count === 1 ? quote(name) : `${quote(name)} (call ${count})`;
 }
 
 function claimedFrom(history: ExportedHistory): Claimed {
