@@ -1,6 +1,6 @@
 import type { Clock } from "../model/seams.js";
 
-/** A clock that moves only when told to. */
+/** A clock that moves only when told to, in milliseconds since the epoch. */
 export class ManualClock implements Clock {
   #now: number;
 
@@ -12,10 +12,12 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
+  /** Moves the clock forward by this many milliseconds. */
   advance(ms: number): void {
     this.#now += ms;
   }
 
+  /** Sets the clock to this time. */
   set(ms: number): void {
     this.#now = ms;
   }

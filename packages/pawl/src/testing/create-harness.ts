@@ -8,23 +8,35 @@ import { Harness, type HarnessParts } from "./harness.js";
 import { openMemorySqlite } from "./memory-sqlite.js";
 import { VirtualTime } from "./virtual-time.js";
 
-/** What `createWorkflows` takes, and how to test it. */
+/** The options of `createWorkflows`, and those of the test. */
 export type HarnessOptions<R extends Registry, Tx = SqliteHandle> = WorkflowsOptions<R, Tx> &
   Pick<HarnessParts<R, Tx>, "runner" | "timeoutMs"> & {
     /**
-     * Makes the store on the harness's clock, or is one that was made on the `clock` given beside it. Without, it
-     * is a SQLite database in memory.
+     * A function that makes a store on the harness's clock, or a store that was made on the `clock` given beside it.
+     * Default: a SQLite database in memory.
      */
     readonly store?:
       | Store<Tx>
       | ((clock: VirtualTime) => Store<Tx> | Promise<Store<Tx>>)
       | undefined;
+    /** The clock that the store was made on. Default: a new one. */
     readonly clock?: VirtualTime | undefined;
   };
 
 /**
- * Workflows under test: a real store and real runners, and a clock that moves only when told, so that a day of
- * sleep takes milliseconds.
+ * Returns a harness for testing workflows on a real store with real runners, under a clock that moves only when told,
+ * so that a day of sleep takes milliseconds. It migrates the store. Rejects with `ValidationError` for an option that
+ * is not allowed, or a store that does not go by the harness's clock.
+ *
+ * @example
+ * ```ts
+ * const h = await createHarness({ workflows });
+ * await h.workflows.ORDER.create({ id: "o1", params: { email: "a@example.org" } });
+ * await h.runUntilIdle();
+ * await h.clock.advance("24 hours");
+ * await h.waitForStatus("order", "o1", "complete");
+ * await h.close();
+ * ```
  */
 export async function createHarness<const R extends Registry, Tx = SqliteHandle>(
   options: HarnessOptions<R, Tx>,
@@ -36,7 +48,7 @@ export async function createHarness<const R extends Registry, Tx = SqliteHandle>
     throw new ValidationError("a store goes by its own clock: give a function (clock) => store");
   }
   const store = await (given === undefined
-    ? // Nobody can have asked for another kind of transaction.
+    ? // Without a store of its own the caller cannot have chosen another kind of transaction.
       (memoryStore(clock) as Promise<Store> as Promise<Store<Tx>>)
     : typeof given === "function"
       ? given(clock)

@@ -9,7 +9,7 @@ import type { InstanceStatusName } from "../model/status.js";
 import type { DbTime, EventRecord, StepRecord, Target } from "../store/records.js";
 import type { HistoryPage, Store } from "../store/store.js";
 
-/** One run as it is recorded. Values are the codec's texts, so it survives JSON whatever they are. */
+/** One run as it is recorded. Its values are the codec's texts, so that it can be kept as JSON whatever they are. */
 export type ExportedHistory = {
   readonly format: 1;
   readonly workflow: string;
@@ -28,7 +28,7 @@ export type ExportedHistory = {
 };
 
 type ExportOptions = {
-  /** Default: the current run. */
+  /** The run to export. Default: the current run. */
   readonly runNumber?: number | undefined;
   readonly repeatedStepNames: RepeatedStepNames;
 };
@@ -37,7 +37,16 @@ type RecordedEntry<Tx> = Pick<InstancesContext<Tx>, "limits" | "entries"> & {
   readonly store: Pick<Store<Tx>, "get" | "history" | "now">;
 };
 
-/** The current run, or another, of an instance in a real database: for `replay`. */
+/**
+ * Returns a run of an instance in a real database, for `replay`: the current run, or the one with `runNumber`. `pawl`
+ * is what `createWorkflows` returned. Rejects with `INSTANCE_NOT_FOUND` if there is no such instance, with
+ * `WORKFLOW_NOT_FOUND` if there is no such workflow, and with `INVALID_REQUEST` if there is no such run.
+ *
+ * @example
+ * ```ts
+ * const history = await exportHistoryOf(pawl, "order", "o1");
+ * ```
+ */
 export function exportHistoryOf(
   { options }: { readonly options: MadeWith },
   workflow: string,

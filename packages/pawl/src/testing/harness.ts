@@ -32,44 +32,52 @@ export type HarnessParts<R extends Registry, Tx> = WorkflowsOptions<R, Tx> & {
   readonly store: Store<Tx>;
   /** The clock that the store was made with. */
   readonly clock: VirtualTime;
-  /** Of every runner: `concurrency`, `leaseMs`, … */
+  /** The options of every runner: `concurrency`, `leaseMs`, … */
   readonly runner?: Partial<RunnerOptions> | undefined;
-  /** How long, in real time, the harness waits for code that does not come on. Default 4 seconds. */
+  /**
+   * How long the harness waits in real time, in milliseconds, for code that makes no progress before it throws. Default
+   * 4 seconds.
+   */
   readonly timeoutMs?: number | undefined;
 };
 
-/** The names of a registry's workflows, where its type tells them. */
+/** The names of a registry's workflows, if its type has them. */
 export type WorkflowNameOf<R extends Registry> = R[keyof R]["name"];
 
+/** The clock that the store and every workflow go by. */
 export type HarnessClock = {
-  /** Milliseconds since 1970: what the store and every workflow go by. */
+  /** Returns the time in milliseconds since 1970. */
   now(): number;
-  /** Moves the time; heartbeats and timeouts of running bodies happen on the way. What became due runs with the next tick. */
+  /**
+   * Moves the clock forward. Heartbeats and timeouts of running bodies happen on the way. Sleeps and retries that
+   * became due run with the next tick.
+   */
   advance(by: WorkflowDuration): Promise<void>;
 };
 
 export type DoubleOptions = {
-  /** For so many attempts, and then the real body again. Default: all. */
+  /** How many attempts the double stands in for, before the real body is called again. Default: all. */
   readonly times?: number | undefined;
 };
 
 export type IdleOptions = {
+  /** How many ticks that find work may pass before it throws. Default 10,000. */
   readonly maxTicks?: number | undefined;
-  /** In real time. */
+  /** How long it may take in real time, in milliseconds, before it throws. Default: the harness's `timeoutMs`. */
   readonly timeoutMs?: number | undefined;
 };
 
 export type WaitOptions = Pick<IdleOptions, "timeoutMs">;
 
-// Test frameworks give up after 5 seconds, and say less.
+// Test frameworks give up after 5 seconds, and say less about why.
 const TIMEOUT_MS = 4_000;
 const MAX_TICKS = 10_000;
 const LONGEST_PAUSE_MS = 20;
 const MAX_ADVANCE_MS = 3_650 * 86_400_000;
 
-/** Runs workflows under a clock that moves only when told: see `createHarness`. */
+/** Runs workflows under a clock that moves only when told. `createHarness` makes one. */
 export class Harness<R extends Registry, Tx> {
-  /** The bindings, as `createWorkflows` gives them. */
+  /** The bindings of the workflows, as `createWorkflows` returns them. */
   readonly workflows: Bindings<R, Tx>;
   readonly clock: HarnessClock;
   readonly #options: HarnessParts<R, Tx>;
@@ -112,19 +120,22 @@ export class Harness<R extends Registry, Tx> {
 
   // Runners
 
-  /** The runner that is there from the start. */
+  /** The runner that the harness starts with. */
   get runner(): Runner {
     return this.#first.runner;
   }
 
-  /** One more runner on the same store, as if in another process. */
+  /** Adds another runner on the same store, as if in another process, and returns it. */
   addRunner(): Runner {
     const { runner } = this.#assemble();
     this.#runners.push(runner);
     return runner;
   }
 
-  /** Ends a runner as if its process had died: what it holds is taken over when its lease has run out. */
+  /**
+   * Ends a runner as if its process had died: it gives nothing back, and what its code still does is not stored. Its
+   * runs are taken over when its lease has run out: move the clock. Throws if the harness does not have this runner.
+   */
   async crashRunner(runner: Runner): Promise<void> {
     const place = this.#runners.indexOf(runner);
     if (place < 0) throw new Error("crashRunner: this harness has no such runner any more");
@@ -135,7 +146,7 @@ export class Harness<R extends Registry, Tx> {
 
   // Work
 
-  /** One tick of every runner. Resolves when all they claimed is parked, ended or out of budget. */
+  /** Ticks every runner once. Resolves when all the runs that they claimed have parked, ended or used up the budget. */
   async tick(options?: TickOptions): Promise<TickResult> {
     this.#needRunner();
     const results = await Promise.all(this.#runners.map((runner) => runner.tick(options)));
@@ -146,14 +157,17 @@ export class Harness<R extends Registry, Tx> {
   }
 
   /**
-   * Ticks until nothing is due and nothing runs any more. The clock stands still. Throws if that takes too many
+   * Ticks until nothing is due and nothing runs any more. It does not move the clock. Throws if that takes too many
    * ticks, or too long in real time, and says what is still running.
    */
   async runUntilIdle(options: IdleOptions = {}): Promise<void> {
     await this.#drive(() => Promise.resolve(false), options);
   }
 
-  /** Ticks until the instance has that status. Throws as soon as nothing is due any more. */
+  /**
+   * Ticks until the instance has this status, and returns its status with its output or error. It does not move the
+   * clock. As soon as nothing is due any more it throws, and says where the instance stands instead.
+   */
   async waitForStatus(
     workflow: WorkflowNameOf<R>,
     id: string,
@@ -170,8 +184,9 @@ export class Harness<R extends Registry, Tx> {
   }
 
   /**
-   * Ticks until the step has that status, by default "completed". Throws as soon as nothing is due any more. With
-   * "running", its body has begun and not ended.
+   * Ticks until the step has this status, by default `"completed"`, and returns the step. `"running"` means that its
+   * body has begun and not ended. It does not move the clock. As soon as nothing is due any more it throws, and says
+   * where the instance stands instead.
    */
   async waitForStep(
     workflow: WorkflowNameOf<R>,
@@ -195,13 +210,14 @@ export class Harness<R extends Registry, Tx> {
 
   // Instances
 
+  /** Returns the status of an instance. Throws `INSTANCE_NOT_FOUND` if there is none. */
   async status(workflow: WorkflowNameOf<R>, id: string): Promise<InstanceStatus> {
     const status = await this.#observer.status({ workflow, id });
     if (status === null) throw instanceNotFound({ workflow, id });
     return status;
   }
 
-  /** All pages of it. */
+  /** Returns the whole history of a run, all pages together: of the current run, or the one with `runNumber`. */
   history(
     workflow: WorkflowNameOf<R>,
     id: string,
@@ -210,13 +226,14 @@ export class Harness<R extends Registry, Tx> {
     return this.#observer.history({ workflow, id }, options);
   }
 
+  /** Sends an event to an instance, as `sendEvent` of its binding does. */
   async sendEvent(workflow: WorkflowNameOf<R>, id: string, event: SentEvent): Promise<void> {
     const binding = this.#observer.bindingOf(workflow) as keyof R;
     const instance = await this.workflows[binding].get(id);
     await instance.sendEvent(event as Parameters<typeof instance.sendEvent>[0]);
   }
 
-  /** A run as it is recorded, as JSON: keep it in a file, and `replay` it against changed code. */
+  /** Returns a run as it is recorded. Keep it in a file as JSON, and `replay` it against changed code. */
   exportHistory(
     workflow: WorkflowNameOf<R>,
     id: string,
@@ -231,8 +248,9 @@ export class Harness<R extends Registry, Tx> {
   // Doubles
 
   /**
-   * Replaces the body of a `do` step, in all workflows: by a value, an error to throw, or a function. A mock with
-   * `times` comes after the ones that were set before it; one without holds when those are used up.
+   * Replaces the body of the `do` steps of this name in all workflows: by a value to return, an error to throw, or a
+   * function that is called like the body. Mocks with `times` act one after the other, in the order in which they were
+   * set. The last mock without `times` acts when those are used up.
    */
   mockStep(name: string, body: (context: StepContext) => unknown, options?: DoubleOptions): void;
   mockStep(name: string, outcome: unknown, options?: DoubleOptions): void;
@@ -240,27 +258,30 @@ export class Harness<R extends Registry, Tx> {
     this.#doubles.mock(name, outcome, times);
   }
 
-  /** Attempts of that `do` step fail with `StepTimeoutError`, its `waitForEvent` with `WaitTimeoutError`, both at once. */
+  /**
+   * Makes steps of this name time out at once: an attempt of a `do` step fails with `StepTimeoutError`, and a
+   * `waitForEvent` with `WaitTimeoutError`.
+   */
   forceTimeout(name: string, { times }: DoubleOptions = {}): void {
     this.#doubles.forceTimeout(name, times);
   }
 
-  /** Sleeps that begin from now on take no time: all, or those of these names. */
+  /** Makes sleeps that begin from now on take no time: all of them, or those with these names. */
   disableSleeps(names?: readonly string[]): void {
     this.#doubles.disableSleeps(names);
   }
 
-  /** Steps that fail from now on are tried again at once: all, or those of these names. */
+  /** Makes steps that fail from now on be retried at once: all of them, or those with these names. */
   disableRetryDelays(names?: readonly string[]): void {
     this.#doubles.disableRetryDelays(names);
   }
 
-  /** Cuts off what still runs, and ends the store's own connections. */
+  /** Cuts off the bodies that still run, and ends the store's own connections. */
   async close(): Promise<void> {
     const runners = this.#runners.splice(0);
     const stopping = runners.map((runner) => runner.stop(0));
     await this.#advance(0);
-    // What has not stopped by now waits for a store that does not answer.
+    // A runner that has not stopped by now waits for a store that does not answer.
     for (const runner of runners) runner.crash();
     await Promise.allSettled(stopping);
     await this.#store.store.close();
@@ -283,7 +304,7 @@ export class Harness<R extends Registry, Tx> {
     return realNow() + timeoutMs;
   }
 
-  /** All that can happen without waiting has happened. */
+  /** Resolves when everything that can happen without moving the clock has happened. */
   async #settled(deadline: number): Promise<void> {
     for (;;) {
       for (let n = 0; n < 3; n++) await nextMacrotask();
@@ -292,7 +313,7 @@ export class Harness<R extends Registry, Tx> {
     }
   }
 
-  /** Claims and lets run what is due, until `isReached` or idle. Answers which. */
+  /** Claims due runs and lets them run until `isReached` or until idle. Returns whether it was reached. */
   async #drive(
     isReached: () => Promise<boolean>,
     { maxTicks = MAX_TICKS, timeoutMs = this.#timeoutMs }: IdleOptions,
@@ -316,7 +337,7 @@ export class Harness<R extends Registry, Tx> {
         const dueInMs = await this.#inTime(this.#runners[0]?.nextWakeInMs(), deadline);
         if (dueInMs == null || dueInMs > 0) return isReached();
       }
-      // Somebody else holds it, or the code awaits the outside world.
+      // Another owner holds what is due, or the code awaits the outside world.
       if (realNow() > deadline) throw this.#stillBusy();
       await webRuntime.scheduler.sleep(pauseMs);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
@@ -341,7 +362,7 @@ export class Harness<R extends Registry, Tx> {
     return stillBusy(this.#store.pending(), this.#runners);
   }
 
-  /** Rows for the bodies that run, as a heartbeat would write them after a while. */
+  /** Writes rows for the running bodies of an instance, as a heartbeat would after a while. */
   async #noteRunning({ workflow, id }: Target): Promise<void> {
     for (const run of this.#runners.flatMap((runner) => runner.runs)) {
       if (run.workflow === workflow && run.id === id) run.noteRunning(0);
@@ -349,8 +370,6 @@ export class Harness<R extends Registry, Tx> {
     await this.#settled(this.#deadline());
   }
 }
-
-// The real time, as far as a harness needs it.
 
 function realNow(): number {
   return webRuntime.clock.now();

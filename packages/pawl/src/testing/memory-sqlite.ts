@@ -2,14 +2,14 @@ import type { SqliteHandle } from "../sqlite.js";
 
 type OpenClass = new (file: string) => SqliteHandle;
 
-/** Where SQLite may come from, the best first, and the name of its class there. */
+/** The modules that may have SQLite, the best one first, and the name of the class in each. */
 const drivers = [
   { module: "node:sqlite", member: "DatabaseSync" },
   { module: "@photostructure/sqlite", member: "DatabaseSync" },
   { module: "better-sqlite3", member: "default" },
 ];
 
-/** A database in memory, of the first driver that this program has. */
+/** Opens a database in memory with the first driver that the program has. Throws if it has none. */
 export async function openMemorySqlite(
   load: (module: string) => Promise<unknown> = (module) => import(/* @vite-ignore */ module),
 ): Promise<SqliteHandle> {

@@ -14,7 +14,7 @@ import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
 import type { StepStatus, Target } from "../store/records.js";
 
-/** Reads instances for a test, and puts into words what it finds. */
+/** Reads instances for a test, and describes them in words. */
 export class Observer<Tx> {
   readonly #context: InstancesContext<Tx>;
 
@@ -27,7 +27,7 @@ export class Observer<Tx> {
     return this.#context.entries.get(workflow)?.binding ?? "";
   }
 
-  /** Null if there is no such instance: maybe not yet. */
+  /** Returns the status of an instance, or null if there is none, maybe because it was not created yet. */
   async status(target: Target): Promise<InstanceStatus | null> {
     const { store, codec, limits } = this.#context;
     knownWorkflow(this.#context, target.workflow);
@@ -36,6 +36,7 @@ export class Observer<Tx> {
     return record === null ? null : instanceStatusOf(record, codec);
   }
 
+  /** Returns all pages of a history as one. */
   async history({ workflow, id }: Target, options: HistoryOptions = {}): Promise<History> {
     const entries: HistoryEntry[] = [];
     const pageSize = this.#context.limits.pageSizeMax;
@@ -55,7 +56,7 @@ export class Observer<Tx> {
     return steps.find((step) => step.name === name && step.status === status);
   }
 
-  /** What was missed, and where the instance stands instead. */
+  /** Returns a message that says what was missed, and where the instance stands instead. */
   async notReached(target: Target, missed: string): Promise<string> {
     const whose = `instance ${quote(target.id)} of workflow ${quote(target.workflow)}`;
     const status = await this.status(target);

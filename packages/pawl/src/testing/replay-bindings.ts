@@ -1,7 +1,10 @@
 import type { CreateOptions } from "../authoring/bindings.js";
 import type { Children } from "../engine/children.js";
 
-/** Stand in for the bindings where there is no store: children get the ids they had, and tell nothing. */
+/**
+ * Returns bindings for code that is replayed without a store. They create children with the ids that these had. A child
+ * has an id and nothing else: each of its methods rejects.
+ */
 export function replayBindings(children: Children): unknown {
   const create = async (options: CreateOptions = {}): Promise<unknown> => {
     return childOf(options.id ?? children.nextOrigin(null).id);

@@ -23,24 +23,41 @@ import { replayBindings } from "./replay-bindings.js";
 import { StepComparison, type CodeEnding } from "./step-comparison.js";
 
 export type ReplayOptions = {
+  /** The `env` that the code is given. */
   readonly env?: unknown;
-  /** The bindings that the code is given. Without, children can be created outside of steps, and not be asked. */
+  /**
+   * The bindings that the code is given. Default: bindings with which code can create children outside of steps, and do
+   * nothing else with them.
+   */
   readonly workflows?: unknown;
+  /** The codec that stored the history. Default `jsonPlusCodec`. */
   readonly codec?: Codec | undefined;
+  /** As in `createWorkflows`. */
   readonly stepDefaults?: WorkflowStepConfig | undefined;
+  /**
+   * As in `createWorkflows`, except that by default a run may have 1,000,000 steps, and a sleep may last 3,650 days.
+   */
   readonly limits?: Partial<Limits> | undefined;
-  /** Default: as the history was recorded. */
+  /** What a repeated step name means. Default: what it meant when the history was recorded. */
   readonly repeatedStepNames?: RepeatedStepNames | undefined;
-  /** How long, in real time, the code may await other things than steps before it calls the next. Default 1 second. */
+  /**
+   * How long the code may await something that is not a step before it calls the next step, in milliseconds of real
+   * time. Default 1 second.
+   */
   readonly patienceMs?: number | undefined;
 };
 
+/** How a replay ended whose code follows the history. */
 export type ReplayResult = {
-  /** "open": the code waits for what the history does not tell. */
+  /**
+   * The code returned (`complete`), threw (`errored`), or waits for a step that the history has no outcome of (`open`).
+   */
   readonly status: "complete" | "errored" | "open";
+  /** The value that the code returned, if it is complete. */
   readonly output?: unknown;
+  /** The value that the code threw, if it is errored. */
   readonly error?: unknown;
-  /** Steps that the code called beyond the history. */
+  /** The steps that the code called beyond the history. */
   readonly added: readonly ReplayedStep[];
 };
 
@@ -48,9 +65,14 @@ const PATIENCE_MS = 1_000;
 const lenient: Partial<Limits> = { maxStepsPerRun: 1_000_000, maxSleepMs: 3_650 * 86_400_000 };
 
 /**
- * Runs code against a recorded run, without a store and without calling any body: resolves if the code calls what
- * is recorded, and throws a `DivergenceError` that names the first step where it does not. Steps that come after
- * the recorded ones are no divergence, nor is another order of steps that were called side by side.
+ * Runs code against a recorded run, without a store and without calling the body of any step. Resolves if the code
+ * calls the steps that are recorded, and rejects with a `DivergenceError` that names the first step where it does not.
+ * Steps after the recorded ones are no divergence, nor is another order of steps that were called side by side.
+ *
+ * @example
+ * ```ts
+ * await replay(JSON.parse(await readFile("order-o1.json", "utf8")), OrderWorkflow);
+ * ```
  */
 export async function replay(
   history: ExportedHistory,
@@ -79,6 +101,7 @@ function entryOf(
   return entry as WorkflowEntry;
 }
 
+/** Runs the code of one replay without a runner, and decides how the replay ends. */
 class Replay {
   readonly result: Promise<ReplayResult>;
   readonly #history: ExportedHistory;
@@ -88,7 +111,7 @@ class Replay {
   readonly #steps: StepComparison;
   readonly #run: Run;
   #ending: CodeEnding | null = null;
-  /** All that is recorded was delivered, and the code wants more. */
+  /** Whether every recorded settlement was delivered, and the code has gone on from there. */
   #isThrough = false;
   #patience: Cancel | null = null;
   #settle: ((result: ReplayResult | DivergenceError) => void) | null = null;
@@ -143,7 +166,7 @@ class Replay {
     };
   }
 
-  /** The entry, telling of its calls and of its end. */
+  /** Returns the entry such that this replay learns of the steps that its code calls, and of how it ends. */
   #observed(entry: WorkflowEntry): WorkflowEntry {
     const start: WorkflowEntry["start"] = async ({ step, ...rest }) => {
       try {
@@ -177,7 +200,7 @@ class Replay {
     if (isNew && this.#isThrough) this.#wentOn();
   }
 
-  /** A runner without a store: it starts no body, and reads the run's intentions from its parts. */
+  /** Returns what stands in for the runner: it starts no body, and learns what the run intends from its parts. */
   #host(): RunHost {
     const wentOn = (): void => this.#wentOn();
     return {
@@ -207,8 +230,6 @@ class Replay {
         return this.#wentOn();
     }
   }
-
-  // What that means
 
   #wentOn(): void {
     this.#isThrough = true;
@@ -278,12 +299,12 @@ function claimedFrom(history: ExportedHistory): Claimed {
   };
 }
 
-/** Without events: what is not recorded as received has not happened. */
+/** Returns the history as it would be loaded, but without events: one that no step received has not happened here. */
 function loadedFrom({ iid, params, steps }: ExportedHistory): LoadedRun {
   return { iid, params, steps: steps.map((step) => staysOpen(asLoaded(step))), events: [] };
 }
 
-/** A step that was open stays open: its wait does not end, and it has attempts left. */
+/** Keeps a step open that was open when it was exported: its wait does not end, and it has attempts left. */
 function staysOpen(step: LoadedStep): LoadedStep {
   if (step.open === null) return step;
   const wakeAt = step.open.wakeAt === null ? null : Number.MAX_SAFE_INTEGER;

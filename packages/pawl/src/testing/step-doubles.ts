@@ -5,10 +5,10 @@ import { quote } from "../model/quote.js";
 
 type Callback = (context: StepContext) => unknown;
 
-/** Stands in for a step so many times. */
+/** Stands in for a step, `left` more times. */
 type Double = { readonly callback: Callback; readonly isTimeout: boolean; left: number };
 
-/** What stands in for steps in a harness, by name. */
+/** The doubles that stand in for steps in a harness, by name. */
 export class StepDoubles implements StepOverrides {
   readonly #doubles = new Map<string, Double[]>();
   readonly #sleeps = new Names();
@@ -50,7 +50,7 @@ export class StepDoubles implements StepOverrides {
     return this.#retryDelays.has(step);
   }
 
-  /** Those with a number of times act one after the other; the last one without holds from then on. */
+  /** Adds a double. Those with a number of times act one after the other; then the last one without a number acts. */
   #add(step: string, double: Double): void {
     if (!(double.left >= 1)) {
       throw new ValidationError(`times must be a number from 1, got ${quote(double.left)}`);
@@ -73,7 +73,7 @@ export class StepDoubles implements StepOverrides {
   }
 }
 
-/** Some names, or all there are. */
+/** A set of names, which may also be all names. */
 class Names {
   #all = false;
   readonly #some = new Set<string>();

@@ -4,21 +4,24 @@ import { ManualClock } from "./clock.js";
 
 type Timer = { readonly at: number; readonly order: number; readonly callback: () => void };
 
-/** Real patience under a test clock is short: tests await the outside world rarely, and never for long. */
+/** The longest wait in real time under a test clock: tests await the outside world rarely, and never for long. */
 const MAX_GRACE_MS = 100;
 
-/** A clock whose timers fire when it is moved. */
+/** A clock with timers that fire when it is moved. Make a store on it to share it with a harness. */
 export class VirtualTime extends ManualClock {
   readonly #timers = new Set<Timer>();
   #order = 0;
 
+  /** Calls back when the clock has moved by this many milliseconds, unless the returned function cancels it first. */
   after(ms: number, callback: () => void): Cancel {
     const timer = { at: this.now() + Math.max(0, Math.ceil(ms)), order: this.#order++, callback };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
   }
 
-  /** The next timer up to a time, taken out; the clock moves to it. */
+  /**
+   * Moves the clock to the next timer that is due by `upTo`, and takes that timer out. Returns null if there is none.
+   */
   takeNext(upTo: number): Timer | null {
     let next: Timer | null = null;
     for (const timer of this.#timers) {
@@ -32,6 +35,7 @@ export class VirtualTime extends ManualClock {
     return next;
   }
 
+  /** Returns a runtime whose clock and timers go by this time. */
   runtime(): Runtime {
     return {
       ...webRuntime,

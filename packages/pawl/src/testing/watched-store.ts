@@ -1,12 +1,13 @@
 import type { Store } from "../store/store.js";
 
+/** A store that knows which of its calls are not answered yet. */
 export type WatchedStore<Tx> = {
   readonly store: Store<Tx>;
-  /** The verbs that are not answered yet. */
+  /** Returns the verbs that are not answered yet, one for each call. */
   pending(): string[];
 };
 
-/** Knows the calls that are not answered yet. */
+/** Wraps a store so that it knows its unanswered calls. */
 export function watched<Tx>(store: Store<Tx>): WatchedStore<Tx> {
   const pending = new Set<{ readonly verb: string }>();
   const proxy = new Proxy(store, {
