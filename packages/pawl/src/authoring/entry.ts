@@ -21,7 +21,7 @@ export type WorkflowEntry = {
   start(run: StartedRun): Promise<unknown>;
 };
 
-/** What the author's code is given. */
+/** The arguments of the author's code. */
 export type StartedRun = {
   readonly event: WorkflowEvent;
   readonly step: WorkflowStep;

@@ -9,14 +9,14 @@ import type { Checked, Registry } from "./registry.js";
 import type { WorkflowStepConfig } from "./step.js";
 
 /**
- * What it means to call a step under a name that the run has used before. Under `"cached"` it is the same step, whose
+ * The meaning of calling a step under a name that the run has used before. Under `"cached"` it is the same step, whose
  * result is given again. Under `"counted"` it is the next step of that name, as on Cloudflare. Under `"error"` it is a
  * mistake that throws `DuplicateStepError`.
  */
 export type RepeatedStepNames = "cached" | "counted" | "error";
 
 /**
- * What becomes of a run whose code no longer fits its history. Under `"continue"` it goes on with the steps that it
+ * The fate of a run whose code no longer fits its history. Under `"continue"` it goes on with the steps that it
  * calls now. Under `"hold"` it stops without ending, and is tried again a minute later, until code comes that fits.
  */
 export type OnDivergence = "continue" | "hold";
@@ -32,11 +32,11 @@ export type WorkflowsOptions<R extends Registry, Tx = never> = {
    */
   readonly stepDefaults?: WorkflowStepConfig | undefined;
   /**
-   * What a repeated step name means. Default `"cached"`. Stored steps are found by it: do not change it while there are
-   * live runs.
+   * The meaning of a repeated step name. Default `"cached"`. Stored steps are found by it: do not change it while there
+   * are live runs.
    */
   readonly repeatedStepNames?: RepeatedStepNames | undefined;
-  /** What becomes of a run whose code no longer fits its history. Default `"continue"`. */
+  /** The fate of a run whose code no longer fits its history. Default `"continue"`. */
   readonly onDivergence?: OnDivergence | undefined;
   /** How params, results, payloads and outputs are stored. Default `jsonPlusCodec`. */
   readonly codec?: Codec | undefined;
@@ -66,10 +66,10 @@ export const workflowsOptions: Known<WorkflowsOptions<Registry>> = {
 /** `env` is required as soon as one workflow declares its type. */
 type EnvOption<Env, B> = undefined extends Env
   ? {
-      /** What the code of workflows needs: clients, settings. It may be a function of the bindings that returns it. */
+      /** The clients and settings that workflows need, or a function of the bindings that returns them. */
       readonly env?: Env | ((workflows: B) => Env);
     }
   : {
-      /** What the code of workflows needs: clients, settings. It may be a function of the bindings that returns it. */
+      /** The clients and settings that workflows need, or a function of the bindings that returns them. */
       readonly env: Env | ((workflows: B) => Env);
     };

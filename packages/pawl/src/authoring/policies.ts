@@ -55,7 +55,7 @@ export type TickRoute = {
 export type HttpOptions = {
   /** The path under which the routes begin. Default `"/api"`; use `""` where a framework takes the prefix away. */
   readonly basePath?: string | undefined;
-  /** Who may do what. Without it, anyone who reaches the API may do everything but tick. */
+  /** The policies that decide who may do what. Without them, anyone who reaches the API may do everything but tick. */
   readonly authorize?: Authorize | undefined;
   /** Whether runs can be advanced over HTTP. Default: no. */
   readonly tick?: TickRoute | undefined;

@@ -55,7 +55,7 @@ export type EffectiveStepConfig = {
   readonly timeout: WorkflowDuration;
 };
 
-/** What the body of a step is given. */
+/** The argument of a step's body. */
 export type StepContext = {
   /** `count` is 1, or under `repeatedStepNames: "counted"` how often this name was called so far. */
   readonly step: { readonly name: string; readonly count: number };

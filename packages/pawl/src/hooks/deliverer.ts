@@ -16,7 +16,7 @@ const TIMEOUT_MS = 30_000;
  * A delivery that is not settled after this long is made again. It is longer than the timeout and the store's retries.
  */
 export const DELIVERY_LEASE_MS = 60_000;
-/** With the delays below, the last attempt comes at most an hour after the first. */
+/** With the delays below, the last attempt comes about an hour after the first at most. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10 * 60_000;

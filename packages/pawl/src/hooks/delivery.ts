@@ -36,7 +36,7 @@ export class Delivery {
     };
     const { signal } = this.#aborter;
     const begin = (): Promise<void> => call(hooks, row, { attempt: row.attempts, signal });
-    // The hook may have been caused by a step, but its calls do not belong to that step.
+    // A step may have caused this delivery, and be the current context, but the hook is no part of that step.
     const called = runtime.context === null ? begin() : runtime.context.run(null, begin);
     called.then(
       () => this.#end({ kind: "done" }),

@@ -25,9 +25,9 @@ type Happened = {
   readonly happenedAt: Date;
 };
 
-/** What `onWorkflowEnqueued` is told. */
+/** The first argument of `onWorkflowEnqueued`. Params are not included: read them by the id. */
 export type WorkflowEnqueued = Happened & { readonly reason: EnqueueReason };
-/** What `onInstanceFinished` is told. Outputs and errors are not included: read them by the id. */
+/** The first argument of `onInstanceFinished`. Outputs and errors are not included: read them by the id. */
 export type InstanceFinished = Happened & { readonly status: TerminalState };
 
 /** One call of a hook. */

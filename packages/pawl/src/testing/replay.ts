@@ -38,7 +38,7 @@ export type ReplayOptions = {
    * As in `createWorkflows`, except that by default a run may have 1,000,000 steps, and a sleep may last 3,650 days.
    */
   readonly limits?: Partial<Limits> | undefined;
-  /** What a repeated step name means. Default: what it meant when the history was recorded. */
+  /** The meaning of a repeated step name. Default: the one under which the history was recorded. */
   readonly repeatedStepNames?: RepeatedStepNames | undefined;
   /**
    * How long the code may await something that is not a step before it calls the next step, in milliseconds of real

@@ -50,7 +50,7 @@ export class StepDoubles implements StepOverrides {
     return this.#retryDelays.has(step);
   }
 
-  /** Adds a double. Those with a number of times act one after the other; then the last one without a number acts. */
+  /** Adds a double. Doubles with a number of times act one after the other; then the last one without a number acts. */
   #add(step: string, double: Double): void {
     if (!(double.left >= 1)) {
       throw new ValidationError(`times must be a number from 1, got ${quote(double.left)}`);

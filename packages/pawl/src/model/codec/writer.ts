@@ -6,9 +6,9 @@ import { pathText } from "./path.js";
 import { escapeKey, isByteClassName, maxBigintDigits, maxDepth, reservedKey } from "./tags.js";
 import { isLongerInUtf8, utf8Length } from "./utf8.js";
 
-/** What a codec is told about the value that it encodes. */
+/** Tells a codec about the value that it encodes. */
 export type EncodeContext = {
-  /** What the value belongs to, for error messages: `step "charge"`. */
+  /** Names the owner of the value in error messages, such as `step "charge"`. */
   readonly what: string;
   /** How long the encoded text may be, in UTF-8 bytes. */
   readonly maxBytes: number;
