@@ -57,6 +57,6 @@ test("options that cannot be meant are refused when the worker loads", async () 
   expect(await messageOf({})).toBe("taken");
   expect(await messageOf({ shards: 4 })).toBe("taken");
   expect(await messageOf({ shards: 0 })).toContain("ValidationError: shards must be");
-  expect(await messageOf({ shard: 4 })).toMatch(/there is no "shard"; there are .*shards/);
+  expect(await messageOf({ shard: 4 })).toMatch(/unknown option "shard"; the options are .*shards/);
   expect(await messageOf({ shardBy: "workflow", shards: 2 })).toContain("leave out shards");
 });

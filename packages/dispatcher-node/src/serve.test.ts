@@ -98,7 +98,7 @@ describe("serve", () => {
     }
     const misspelt = { port: 0, hostname: "0.0.0.0" };
     await expect(serve({ fetch: () => new Response() }, misspelt)).rejects.toThrow(
-      'serve: there is no "hostname"; there are port, host',
+      'serve: unknown option "hostname"; the options are port, host',
     );
   });
 

@@ -482,10 +482,12 @@ describe("startRunner", () => {
     expect(start).toThrow("concurrency must be a whole number from 1");
     const misspelt = open(async () => 1, { concurency: 1 } as StartRunnerOptions);
     expect(misspelt.start).toThrow(
-      'startRunner: there is no "concurency"; there are concurrency, poll, leaseMs, listen',
+      'startRunner: unknown option "concurency"; the options are concurrency, poll, leaseMs, listen',
     );
     const inPoll = open(async () => 1, { poll: { min: 1 } } as StartRunnerOptions);
-    expect(inPoll.start).toThrow('startRunner: poll: there is no "min"; there are minMs, maxMs');
+    expect(inPoll.start).toThrow(
+      'startRunner: poll: unknown option "min"; the options are minMs, maxMs',
+    );
     const { start: other } = open(wait, { poll: { minMs: 100, maxMs: 50 } });
     expect(other).toThrow("poll must have 1 <= minMs <= maxMs");
     for (const leaseMs of [0, 999, 1_000.5, 3_600_001, Number.NaN, Infinity]) {

@@ -188,12 +188,12 @@ test.each<[string, unknown, string]>([
   [
     "a misspelt option",
     { A: { name: "a", workflow: Order, event: {} } },
-    'workflows.A: there is no "event"; there are name, workflow, params, output, events',
+    'workflows.A: unknown option "event"; the options are name, workflow, params, output, events',
   ],
   [
     "a misspelt option of a function",
     { A: { name: "a", run: () => 1, schema: {} } },
-    'workflows.A: there is no "schema"; there are name, params, output, events, run',
+    'workflows.A: unknown option "schema"; the options are name, params, output, events, run',
   ],
   [
     "a bad event type",

@@ -48,9 +48,9 @@ describe("retry delays", () => {
   test("keys that a config does not have are refused by name", () => {
     const policies = stepPolicies(undefined, YEAR_MS);
     const refused = (config: object): void => void policies.of("pay", config);
-    expect(() => refused({ timeOut: 5 })).toThrow('config of step "pay": there is no "timeOut"');
+    expect(() => refused({ timeOut: 5 })).toThrow('config of step "pay": unknown option "timeOut"');
     expect(() => refused({ retries: { limits: 0 } })).toThrow(
-      'retries of step "pay": there is no "limits"',
+      'retries of step "pay": unknown option "limits"',
     );
   });
 

@@ -80,7 +80,9 @@ export function hookAdministration(
     },
     async unregister(name) {
       if (!isHookName(name)) {
-        throw new ValidationError(`${quote(name)} is no hook; there are ${hookNames.join(", ")}`);
+        throw new ValidationError(
+          `${quote(name)} is not a hook; the hooks are ${hookNames.join(", ")}`,
+        );
       }
       return store.unregisterHook(name);
     },

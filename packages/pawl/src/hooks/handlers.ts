@@ -10,7 +10,7 @@ export function validHooks(given: Hooks | undefined): Hooks {
   for (const [name, hook] of Object.entries(hooks)) {
     if (!isHookName(name)) {
       throw new ValidationError(
-        `hooks: ${quote(name)} is no hook; there are ${hookNames.join(", ")}`,
+        `hooks: ${quote(name)} is not a hook; the hooks are ${hookNames.join(", ")}`,
       );
     }
     if (hook !== undefined && typeof hook !== "function") {

@@ -11,8 +11,8 @@ test("options that there are pass as they are", () => {
 });
 
 test.each([
-  [{ name: "a", runs: 1 }, 'it: there is no "runs"; there are name, run'],
-  [{ toString: 1 }, 'it: there is no "toString"; there are name, run'],
+  [{ name: "a", runs: 1 }, 'it: unknown option "runs"; the options are name, run'],
+  [{ toString: 1 }, 'it: unknown option "toString"; the options are name, run'],
   [null as unknown as object, "it must be an object, got null"],
   [["name"], "it must be an object, got "],
 ])("%j is refused", (given, message) => {

@@ -35,7 +35,7 @@ export function checkOptions<Options extends object>(
   const strange = strangeIn(given, known);
   if (strange === undefined) return given;
   const names = Object.keys(known).join(", ");
-  throw new ValidationError(`${what}: there is no ${quote(strange)}; there are ${names}`);
+  throw new ValidationError(`${what}: unknown option ${quote(strange)}; the options are ${names}`);
 }
 
 /** Does the same for the options of a request, whose caller gets an `INVALID_REQUEST`, in process as over HTTP. */

@@ -15,7 +15,7 @@ const makers: Readonly<Record<string, (options: object) => unknown>> = {
 
 test.each(Object.keys(makers))("%s refuses options that there are not", (name) => {
   expect(() => makers[name]?.({ prefix: "a_" })).toThrow(
-    new RegExp(`^${name}: there is no "prefix"; there are .*clock$`),
+    new RegExp(`^${name}: unknown option "prefix"; the options are .*clock$`),
   );
 });
 

@@ -178,7 +178,7 @@ describe("createWorkflows refuses", () => {
     ["false as policies", { authorize: false }, "{ all: policy }, got false"],
     ["a tick that is no object", { tick: true }, "{ enabled: true }, got true"],
     ["a tick that is null", { tick: null }, "{ enabled: true }, got null"],
-    ["a tick with a misspelt key", { tick: { enable: true } }, 'tick: there is no "enable"'],
+    ["a tick with a misspelt key", { tick: { enable: true } }, 'tick: unknown option "enable"'],
     ["hooks in a Map", { hooks: new Map() }, "hooks must be a plain object such as"],
     ["hooks that are null", { hooks: null }, "{ onInstanceFinished }, got null"],
     ["a base path without a slash", { basePath: "api" }, 'basePath must be a path such as "/api"'],

@@ -291,7 +291,7 @@ export function hooks(on: StoreFixture): void {
       const workflows = { MAIN: { name: "main", run: ends } } as unknown as Registry;
       const make = (given: object) => createWorkflows({ workflows, store, hooks: given });
       expect(() => make({ onInstanceFinnished: () => {} })).toThrow(
-        'hooks: "onInstanceFinnished" is no hook; there are onWorkflowEnqueued, onInstanceFinished',
+        'hooks: "onInstanceFinnished" is not a hook; the hooks are onWorkflowEnqueued, onInstanceFinished',
       );
       expect(() => make({ onInstanceFinished: "x" })).toThrow("must be a function");
     });
