@@ -18,8 +18,8 @@ export type InvariantName =
   | "commit.answers";
 
 /**
- * Reports broken invariants. A broken one is a bug of the engine: it is counted and logged as an error, and the code that
- * found it takes the way out that loses nothing, which mostly is to forget the run and to load it again.
+ * Reports broken invariants. A broken invariant is a bug of the engine. It is counted and logged as an error, and the
+ * code that found it takes the way out that loses nothing: mostly it forgets the run, which is then loaded again.
  */
 export class Invariants {
   readonly #logger: Logger;
@@ -29,12 +29,12 @@ export class Invariants {
     this.#logger = logger;
   }
 
-  /** How often each has been broken in this process. */
+  /** How often each invariant was broken in this process. */
   get broken(): ReadonlyMap<InvariantName, number> {
     return this.#broken;
   }
 
-  /** Callers check the condition themselves, so that a check that holds costs no call. */
+  /** Reports a broken invariant. Callers check the condition themselves, so that a check that holds costs no call. */
   report(invariant: InvariantName, fields: Readonly<Record<string, unknown>>): void {
     this.#broken.set(invariant, (this.#broken.get(invariant) ?? 0) + 1);
     this.#logger.error("invariant.broken", { invariant, ...fields });

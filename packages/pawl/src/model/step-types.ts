@@ -1,11 +1,11 @@
 /** The types of steps, as rows store them. */
 export type StepType = "do" | "sleep" | "waitForEvent";
 
-/** What readers of a step's row must know of its type; `engine/kinds/` has what it does. */
+/** The traits of a step's type that readers of its row need. Its behaviour is in `engine/kinds/`. */
 export type StepTraits = {
-  /** It calls a body of the author's, in attempts that are recorded. */
+  /** Whether it calls a body of the author's, in attempts that are recorded. */
   readonly hasAttempts: boolean;
-  /** What its wait is for, as history says it. */
+  /** The reason of its wait, as a history shows it. */
   readonly waitReason: string;
 };
 
@@ -15,7 +15,7 @@ export const stepTypes = {
   waitForEvent: { hasAttempts: false, waitReason: "event" },
 } as const satisfies Record<StepType, StepTraits>;
 
-/** The traits of a type as a row names it. Newer code may have written a type that this code does not know. */
+/** Returns the traits of the type that a row names. Newer code may have written a type that this code does not know. */
 export function stepTraits(type: string): StepTraits {
   return Object.hasOwn(stepTypes, type)
     ? stepTypes[type as StepType]
