@@ -4,13 +4,14 @@ import type { Body } from "./kinds/kind.js";
 import type { PartDraft } from "./part-draft.js";
 import type { Step } from "./step.js";
 
-/** The attempts of a run whose bodies execute, in the order of their starts. */
+/** The attempts of a run whose bodies execute. */
 export class Attempts {
   /** An object of its own, by which attempts tell their run from others. */
   readonly #run: RunName;
   readonly #context: EngineContext;
   readonly #host: AttemptHost;
-  readonly #running = new Map<Step, Attempt>();
+  /** By step, in the order of their starts. */
+  readonly running = new Map<Step, Attempt>();
   #hasBegun = false;
 
   constructor({ workflow, id, runNumber }: RunName, context: EngineContext, host: AttemptHost) {
@@ -19,41 +20,33 @@ export class Attempts {
     this.#host = host;
   }
 
-  get size(): number {
-    return this.#running.size;
-  }
-
-  [Symbol.iterator](): Iterator<Attempt> {
-    return this.#running.values();
-  }
-
   start(step: Step, body: Body): void {
     const { overrides, runtime } = this.#context;
     const double = overrides?.body(step.name) ?? null;
     const called = double === null ? body : { ...body, callback: double };
     const attempt = new Attempt(this.#run, step, called, runtime, this.#host);
     // The attempt is noted before it begins: what its body does at once must find it running.
-    this.#running.set(step, attempt);
+    this.running.set(step, attempt);
     this.#hasBegun = true;
     if (step.recordedAs === null) attempt.open.beganAtMs ??= attempt.startedAtMs;
     attempt.begin();
   }
 
   ended(attempt: Attempt): void {
-    this.#running.delete(attempt.step);
+    this.running.delete(attempt.step);
   }
 
   /** The attempt whose body is calling; null outside of bodies. */
   current(): Attempt | null {
-    if (this.#running.size === 0) return null;
+    if (this.running.size === 0) return null;
     const { context } = this.#context.runtime;
     if (context === null) {
       // Without an async context, only a lone body is certainly the caller.
-      const [only] = this.#running.values();
-      return this.#running.size === 1 && only !== undefined ? only : null;
+      const [only] = this.running.values();
+      return this.running.size === 1 && only !== undefined ? only : null;
     }
     const current = context.get();
-    const isRunning = current instanceof Attempt && this.#running.get(current.step) === current;
+    const isRunning = current instanceof Attempt && this.running.get(current.step) === current;
     return isRunning ? current : null;
   }
 
@@ -74,7 +67,7 @@ export class Attempts {
   note(olderThanMs: number, draft: PartDraft): boolean {
     const before = this.#context.runtime.clock.now() - olderThanMs;
     let haveAll = true;
-    for (const { step, startedAtMs } of this.#running.values()) {
+    for (const { step, startedAtMs } of this.running.values()) {
       if (draft.tellsOf(step)) continue;
       if (startedAtMs > before) haveAll = false;
       else draft.add(step);
@@ -83,7 +76,7 @@ export class Attempts {
   }
 
   abandon(reason: string): void {
-    for (const attempt of this.#running.values()) attempt.abandon(reason);
-    this.#running.clear();
+    for (const attempt of this.running.values()) attempt.abandon(reason);
+    this.running.clear();
   }
 }

@@ -32,7 +32,7 @@ export class OpenSteps {
   }
 
   wait(step: Step): void {
-    const open = openOf(step);
+    const open = step.open as OpenStep;
     const { wake } = open;
     if (wake !== null) open.endsNotBefore = "at" in wake ? wake.at : this.now + wake.inMs;
     this.waiting.add(step);
@@ -87,7 +87,7 @@ export class OpenSteps {
     let at = Infinity;
     let inMs = Infinity;
     for (const step of this.waiting) {
-      const { wakeAt, wake } = openOf(step);
+      const { wakeAt, wake } = step.open as OpenStep;
       if (wakeAt !== null) at = Math.min(at, wakeAt);
       else if (wake !== null && "at" in wake) at = Math.min(at, wake.at);
       else if (wake !== null) inMs = Math.min(inMs, wake.inMs);
@@ -107,7 +107,7 @@ export class OpenSteps {
   get waitMask(): number {
     const keys: string[] = [];
     for (const step of this.waiting) {
-      const { waitKey } = openOf(step);
+      const { waitKey } = step.open as OpenStep;
       if (waitKey !== null) keys.push(waitKey);
     }
     return waitMaskOf(keys);
@@ -115,10 +115,6 @@ export class OpenSteps {
 }
 
 const nothing: readonly EndedWait[] = [];
-
-function openOf(step: Step): OpenStep {
-  return step.open as OpenStep;
-}
 
 /**
  * Which waits are over, in the order in which that happened.
@@ -137,7 +133,7 @@ function endedWaits(
   for (const event of events) {
     for (const step of waiting) {
       const { kind } = step;
-      const open = openOf(step);
+      const open = step.open as OpenStep;
       if (!kind.takesEvents || served.has(step)) continue;
       if (open.waitKey !== event.type || open.endsAs !== null) continue;
       // Whether a later event is in time is known once the database has told when the wait ends.
@@ -150,13 +146,14 @@ function endedWaits(
   for (const step of waiting) {
     if (served.has(step)) continue;
     const until = step.kind.takesEvents ? polledAt : now;
-    if (isOver(step, until)) ended.push({ step, event: null, at: openOf(step).wakeAt ?? until });
+    if (isOver(step, until))
+      ended.push({ step, event: null, at: (step.open as OpenStep).wakeAt ?? until });
   }
   return ended.toSorted((a, b) => a.at - b.at || a.step.ord - b.step.ord);
 }
 
 function isOver(step: Step, now: DbTime): boolean {
-  const { endsAs, wakeAt, wake } = openOf(step);
+  const { endsAs, wakeAt, wake } = step.open as OpenStep;
   if (endsAs !== null) return true;
   if (wakeAt !== null) return wakeAt <= now;
   if (wake === null || !step.kind.mayEndUnregistered) return false;

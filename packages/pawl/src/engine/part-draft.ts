@@ -1,4 +1,3 @@
-import { bytesOfAll } from "../store/part-size.js";
 import type { DbTime } from "../store/records.js";
 import type { AttemptWrite, Next, Part, StepWrite, Wake } from "../store/store.js";
 import { wakeTime } from "../store/wake.js";
@@ -20,17 +19,26 @@ export class FrozenPart {
   readonly starting: readonly Step[];
   /** The highest settlement when it was frozen. */
   readonly seq: number;
+  /** About how much it takes on its way. */
+  readonly bytes: number;
   /** The code called a step while the part was leaving: the ticket is needed again. */
   wantsReopen = false;
   /** A poll did not find the ticket ours while the part was leaving: the answer tells whether it still was. */
   isMissed = false;
 
-  constructor(part: Part, steps: readonly Step[], starting: readonly Step[], seq: number) {
+  constructor(
+    part: Part,
+    steps: readonly Step[],
+    starting: readonly Step[],
+    seq: number,
+    bytes: number,
+  ) {
     this.is = part.next.kind === "continue" ? "sending" : "leaving";
     this.part = part;
     this.steps = steps;
     this.starting = starting;
     this.seq = seq;
+    this.bytes = bytes;
   }
 }
 
@@ -74,21 +82,22 @@ export class PartDraft {
   /** The step's row is to be written as it stands when the part is frozen. */
   add(step: Step): void {
     this.#starting.delete(step);
-    this.#mark(step);
+    this.#dirty.add(step);
+    if (step.call !== null && step.call.outer !== null) this.#addOuter(step.call.outer);
   }
 
   /** A nested step's row needs the row of the step that it is nested in: its key has that one's order. */
-  #mark(step: Step): void {
-    this.#dirty.add(step);
-    const outer = step.call?.outer ?? null;
-    if (outer !== null && outer.recordedAs === null) this.#mark(outer);
+  #addOuter(outer: Step): void {
+    if (outer.recordedAs !== null) return;
+    this.#dirty.add(outer);
+    if (outer.call !== null && outer.call.outer !== null) this.#addOuter(outer.call.outer);
   }
 
   /** Every pass asks for a start row until it is there. Written twice, it would outlive the attempt that it is for. */
   addStart(step: Step): void {
     if (this.#frozen?.starting.includes(step) === true) return;
+    this.add(step);
     this.#starting.add(step);
-    this.#mark(step);
   }
 
   addAttempt(write: AttemptWrite): void {
@@ -157,14 +166,15 @@ export class PartDraft {
       takeovers: isForgiven ? 0 : undefined,
     };
     const starting = this.#starting.size === 0 ? none : [...this.#starting];
-    this.#frozen = new FrozenPart(part, steps, starting, seq);
+    const stepBytes = bytesOfAll(part.steps);
+    this.#frozen = new FrozenPart(part, steps, starting, seq, stepBytes + bytesOfEnd(next));
     this.#mustForgive &&= !isForgiven;
     this.#dirty.clear();
     // Mostly there are none of these, and nothing new needs to be made.
     if (starting.length > 0) this.#starting.clear();
     if (part.attempts.length > 0) this.#attempts = [];
     if (part.consumed.length > 0) this.#consumed = [];
-    this.historyBytes += bytesOfAll(part.steps);
+    this.historyBytes += stepBytes;
     return this.#frozen;
   }
 
@@ -187,6 +197,24 @@ export class PartDraft {
     for (const barrier of this.#barriers) if (this.isDurable(barrier.seq)) barrier.resolve();
     this.#barriers = this.#barriers.filter((barrier) => !this.isDurable(barrier.seq));
   }
+}
+
+/** About what a row takes besides its texts, in the database and on its way there. */
+const ROW_BYTES = 200;
+
+/** About what these steps add to their run's history. */
+export function bytesOfAll(steps: readonly Pick<StepWrite, "result" | "error">[]): number {
+  let bytes = 0;
+  for (const { result, error } of steps) {
+    bytes +=
+      ROW_BYTES + (result === null ? 0 : result.length) + (error === null ? 0 : error.length);
+  }
+  return bytes;
+}
+
+function bytesOfEnd(next: Next): number {
+  const text = next.kind === "complete" ? next.output : next.kind === "fail" ? next.error : null;
+  return ROW_BYTES + (text === null ? 0 : text.length);
 }
 
 function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {

@@ -2,9 +2,8 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError } from "../model/errors.js";
 import type { InvariantName } from "../model/invariants.js";
 import type { Stride } from "../model/seams.js";
-import { bytesOfAll } from "../store/part-size.js";
 import { targetKey, type DbTime, type Ended, type EventRecord } from "../store/records.js";
-import type { Claimed, LoadedRun, Next, Part, PartAnswer, PollAnswer } from "../store/store.js";
+import type { Claimed, LoadedRun, Next, PartAnswer, PollAnswer } from "../store/store.js";
 import type { Attempt, AttemptHost, AttemptOutcome } from "./attempt.js";
 import { Attempts } from "./attempts.js";
 import { noAttemptsLeft } from "./charge.js";
@@ -14,7 +13,7 @@ import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Journal } from "./journal.js";
 import type { Body, BodyRules } from "./kinds/kind.js";
 import { OpenSteps } from "./open-steps.js";
-import { PartDraft } from "./part-draft.js";
+import { bytesOfAll, PartDraft, type FrozenPart } from "./part-draft.js";
 import {
   codeEdges,
   cutOff,
@@ -293,7 +292,7 @@ export class Run implements AttemptHost, CallingRun {
     if (this.#hold.is === "sending" || this.#code.is === "ended") return;
     const { wake, ready, waiting } = this.#openSteps;
     if (wake !== null && "at" in wake) this.#host.polls.at(this, wake.at);
-    if (this.#attempts.size > 0 || waiting.size > 0 || ready.size > 0) {
+    if (this.#attempts.running.size > 0 || waiting.size > 0 || ready.size > 0) {
       return this.#timers?.notStuck();
     }
     const { workflow, id, runNumber } = this;
@@ -329,7 +328,8 @@ export class Run implements AttemptHost, CallingRun {
       case "running":
         break;
     }
-    if (this.#passIsDue || this.#journal.isReplaying || this.#attempts.size > 0) return goesOn;
+    if (this.#passIsDue || this.#journal.isReplaying || this.#attempts.running.size > 0)
+      return goesOn;
     const { ready, waiting } = this.#openSteps;
     if (ready.size > 0) return this.#isStopping ? this.#release(0) : goesOn;
     if (waiting.size === 0) return goesOn;
@@ -342,9 +342,9 @@ export class Run implements AttemptHost, CallingRun {
   }
 
   /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
-  part(): Part | null {
+  part(): FrozenPart | null {
     const hold = this.#hold;
-    if (hold.is === "sending" || hold.is === "leaving") return hold.part;
+    if (hold.is === "sending" || hold.is === "leaving") return hold;
     if (hold.is !== "idle") return null;
     const next = this.#next();
     if (next.kind === "release") this.#draft.takeBackStarts(this.#openSteps.ready);
@@ -352,7 +352,7 @@ export class Run implements AttemptHost, CallingRun {
     if (this.#draft.isEmpty && next.kind === "continue") return null;
     const nowMs = this.#context.runtime.clock.now();
     const frozen = this.#draft.freeze(this, next, this.#journal.lastSeq, this.#openSteps, nowMs);
-    return this.#setHold(frozen) ? frozen.part : null;
+    return this.#setHold(frozen) ? frozen : null;
   }
 
   /** The store's answer to the part. */
@@ -426,7 +426,7 @@ export class Run implements AttemptHost, CallingRun {
     if (!this.isLeased || this.#code.is === "ended") return;
     this.#asked.drain = true;
     if (this.wantsCalls) this.#setCode(cutOff);
-    for (const { step, body } of this.#attempts) {
+    for (const { step, body } of this.#attempts.running.values()) {
       if (body.policy.maxAttempts === 1) continue; // a single attempt is spent once it has begun
       this.#openSteps.ready.add(step);
       if (this.#draft.tellsOf(step)) this.#draft.add(step);
@@ -487,7 +487,7 @@ export class Run implements AttemptHost, CallingRun {
 
   /** The names of the steps whose bodies run. */
   get runningSteps(): string[] {
-    return Array.from(this.#attempts, ({ step }) => step.name);
+    return Array.from(this.#attempts.running.values(), ({ step }) => step.name);
   }
 
   /** The attempt whose body is calling; null outside of steps. */

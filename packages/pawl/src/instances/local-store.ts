@@ -54,7 +54,9 @@ export function localStore<Tx>(
       started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
       const created = answers.filter(({ kind }) => kind === "created");
       if (created.length > started.length) starts.wake();
-      if (created.length > 0) notices.posted.tell("onWorkflowEnqueued", undefined);
+      if (created.length > 0 && notices.posted.isHeard) {
+        notices.posted.tell("onWorkflowEnqueued", undefined);
+      }
       return answers;
     } finally {
       if (started.length > 0) room?.started(started);

@@ -3,7 +3,6 @@ import type { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Notices } from "../store/notices.js";
-import { bytesOfAll, ROW_BYTES } from "../store/part-size.js";
 import type { Part, PartAnswer, Store } from "../store/store.js";
 
 export type BatchLimits = {
@@ -109,16 +108,15 @@ export class Committer {
     const batch: [Run, Part][] = [];
     let bytes = 0;
     for (const run of this.#waiting) {
-      const part = run.part();
-      if (part === null) {
+      const frozen = run.part();
+      if (frozen === null) {
         this.#waiting.delete(run);
         continue;
       }
-      const size = sizeOf(part);
-      if (batch.length > 0 && bytes + size > this.#limits.bytes) break;
+      if (batch.length > 0 && bytes + frozen.bytes > this.#limits.bytes) break;
       this.#waiting.delete(run);
-      batch.push([run, part]);
-      bytes += size;
+      batch.push([run, frozen.part]);
+      bytes += frozen.bytes;
       if (batch.length === atMost) break;
     }
     return batch;
@@ -137,7 +135,8 @@ export class Committer {
       this.#tell(run, part, answers[n]);
     }
     if (this.#waiting.size > 0) this.#scheduleSend();
-    this.#reports.notices.committed.tell(parts, undefined);
+    const { committed } = this.#reports.notices;
+    if (committed.isHeard) committed.tell(parts, undefined);
   }
 
   async #answersTo(parts: readonly Part[]): Promise<PartAnswer[] | null> {
@@ -184,9 +183,4 @@ export class Committer {
       if (!this.#isClosed) this.submit(run);
     });
   }
-}
-
-function sizeOf({ steps, next }: Part): number {
-  const ending = next.kind === "complete" ? next.output : next.kind === "fail" ? next.error : null;
-  return ROW_BYTES + bytesOfAll(steps) + (ending?.length ?? 0);
 }

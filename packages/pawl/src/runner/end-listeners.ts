@@ -1,7 +1,7 @@
 import type { EndListener } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
-import type { Ended } from "../store/records.js";
+import { targetKey, type Ended, type Target } from "../store/records.js";
 
 /** Callers in this process who wait for a run to end, by `targetKey`. Without its outcome a notice is a hint: they read it. */
 export class EndListeners {
@@ -22,6 +22,11 @@ export class EndListeners {
     listeners.add(listener);
     return listener;
   }
+
+  /** A subscriber of the notice of ends. */
+  readonly hear = (target: Target & { readonly key?: string }, ended: Ended | null): void => {
+    this.tell(target.key ?? targetKey(target), ended);
+  };
 
   tell(key: string, ended: Ended | null): void {
     for (const listener of this.#byKey.get(key) ?? []) listener.tell(ended);

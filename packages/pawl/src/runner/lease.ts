@@ -27,7 +27,8 @@ export class Lease {
   readonly #runtime: Runtime;
   readonly #newId: () => string;
   readonly #events: LeaseEvents;
-  #id: string | null = null;
+  /** The runner's id in the database; null before it is registered. Only the lease sets it. */
+  id: string | null = null;
   #registering: Promise<string> | null = null;
   #renewedAtMs = -Infinity;
   /** Since when every call was answered: others are judged only after one lease of that. */
@@ -50,11 +51,6 @@ export class Lease {
     this.#runtime = runtime;
     this.#newId = newId;
     this.#events = events;
-  }
-
-  /** The runner's id in the database; null before it is registered. */
-  get id(): string | null {
-    return this.#id;
   }
 
   get isFresh(): boolean {
@@ -86,11 +82,11 @@ export class Lease {
 
   /** A registered runner whose lease is young enough to claim with. */
   async ensure(): Promise<string> {
-    if (this.#id === null) return (this.#registering ??= this.#register());
+    if (this.id === null) return (this.#registering ??= this.#register());
     if (this.#runtime.clock.now() >= this.#renewedAtMs + this.leaseMs / BEATS_PER_LEASE) {
       await this.beat();
     }
-    return this.#id ?? this.ensure();
+    return this.id ?? this.ensure();
   }
 
   async #register(): Promise<string> {
@@ -99,7 +95,7 @@ export class Lease {
       const sentAtMs = this.#runtime.clock.now();
       await this.#store.register(id, this.leaseMs);
       this.#touched(sentAtMs);
-      this.#id = id;
+      this.id = id;
       return id;
     } finally {
       this.#registering = null;
@@ -118,7 +114,7 @@ export class Lease {
   }
 
   async #beat(): Promise<void> {
-    const id = this.#id;
+    const id = this.id;
     if (id === null) return;
     const sentAtMs = this.#runtime.clock.now();
     let answer: HeartbeatAnswer;
@@ -129,7 +125,7 @@ export class Lease {
       this.#events.failed(error);
       throw error;
     }
-    if (id !== this.#id) return;
+    if (id !== this.id) return;
     if (answer.kind === "dead") return this.died();
     this.#touched(sentAtMs);
     this.heard(answer.now);
@@ -138,8 +134,8 @@ export class Lease {
 
   /** This id is used up; the next claim registers another. */
   died(): void {
-    if (this.#id === null) return;
-    this.#id = null;
+    if (this.id === null) return;
+    this.id = null;
     this.#renewedAtMs = -Infinity;
     this.#events.died();
   }
@@ -168,10 +164,10 @@ export class Lease {
 
   /** A clean goodbye: others need not wait for the lease to run out. */
   async retire(): Promise<void> {
-    const id = this.#id;
+    const id = this.id;
     this.hold(false);
     if (id === null) return;
-    this.#id = null;
+    this.id = null;
     this.#renewedAtMs = -Infinity;
     await this.#store.retire(id);
   }
@@ -180,7 +176,7 @@ export class Lease {
   abandon(): void {
     this.hold(false);
     this.#isAbandoned = true;
-    this.#id = null;
+    this.id = null;
     this.#renewedAtMs = -Infinity;
   }
 }

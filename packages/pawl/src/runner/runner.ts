@@ -9,7 +9,7 @@ import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import { StoreClosedError } from "../store/errors.js";
 import type { Notices } from "../store/notices.js";
-import { targetKey, type DbTime } from "../store/records.js";
+import type { DbTime } from "../store/records.js";
 import type { HeartbeatAnswer, Lane, Store } from "../store/store.js";
 import { Claims } from "./claims.js";
 import { Committer } from "./committer.js";
@@ -142,7 +142,7 @@ export class Runner {
       due: (inMs) => dispatch.soon(inMs),
       changed: (owner, target) => this.starts.doubt(owner, target),
     });
-    notices.ended.subscribe((target, ended) => ends.tell(target.key ?? targetKey(target), ended));
+    notices.ended.subscribe(ends.hear);
     if (store.hints !== undefined) notices.ended.subscribe((target) => peers.ended(target));
 
     this.#slots = slots;
@@ -255,7 +255,7 @@ export class Runner {
     this.#tellStopped?.();
     this.#tellAsking = this.#tellStopped = null;
     try {
-      const hadRuns = this.#slots.used > 0;
+      const hadRuns = this.#slots.isBusy || this.#slots.reserved > 0;
       for (const run of this.#slots.runs) run.drain();
       if (!(await this.#slots.emptiedWithin(timeoutMs))) {
         for (const run of this.#slots.runs) run.giveBack();

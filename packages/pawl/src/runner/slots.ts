@@ -54,12 +54,9 @@ export class Slots {
     this.#invariants = invariants;
   }
 
-  get used(): number {
-    return this.#leased.size + this.#arriving.size + this.#reserved;
-  }
-
   get free(): number {
-    return Math.max(0, this.concurrency - this.used);
+    const used = this.#leased.size + this.#arriving.size + this.#reserved;
+    return Math.max(0, this.concurrency - used);
   }
 
   get reserved(): number {
@@ -142,7 +139,7 @@ export class Slots {
   }
 
   leave(run: Run): void {
-    if (this.has(run)) {
+    if (this.#leased.get(run.iid) === run) {
       this.#leased.delete(run.iid);
       this.#byKey.delete(run.key);
     }

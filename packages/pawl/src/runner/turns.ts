@@ -36,6 +36,7 @@ export class Turns {
   readonly #store: Store;
   readonly #entries: ReadonlyMap<string, WorkflowEntry>;
   readonly #engine: () => EngineContext;
+  #context: EngineContext | null = null;
   readonly #parts: TurnParts;
   readonly #host: RunHost;
   readonly #suspects: Suspects;
@@ -140,11 +141,13 @@ export class Turns {
   }
 
   #enterNew(claimed: Claimed, loaded: LoadedRun | null, budget: StepBudget | null): Promise<void> {
-    const partsSent = this.#suspects.takePartsSent(claimed);
-    const isHopeless = this.#suspects.isHopeless(claimed);
+    const wasTakenOver = claimed.takeovers > 0;
+    const partsSent = wasTakenOver ? this.#suspects.takePartsSent(claimed) : 0;
+    const isHopeless = wasTakenOver && this.#suspects.isHopeless(claimed);
     // The end of a hopeless run charges no step.
     const given = isHopeless ? { ...claimed, takeovers: 0 } : claimed;
-    const run = new Run(this.#engine(), this.#host, given, loaded, partsSent);
+    const context = (this.#context ??= this.#engine());
+    const run = new Run(context, this.#host, given, loaded, partsSent);
     const turn = this.#enter(run, budget);
     const entry = this.#entries.get(claimed.workflow) as WorkflowEntry;
     if (isHopeless) run.endAsCrashed(claimed.takeovers);
@@ -206,7 +209,8 @@ export class Turns {
     if (wakeAt !== null) dispatch.soon(lease.msUntil(wakeAt));
     if (how === "finished") {
       this.#notices.ended.tell(run, end);
-      this.#notices.posted.tell("onInstanceFinished", undefined);
+      const { posted } = this.#notices;
+      if (posted.isHeard) posted.tell("onInstanceFinished", undefined);
     }
     const { workflow, id, runNumber } = run;
     this.#logger.debug(`run.${how}`, { workflow, id, runNumber });

@@ -11,6 +11,8 @@ export class Notice<Subject, Detail = undefined> {
   readonly #name: string;
   readonly #logger: Logger;
   #subscribers: readonly Subscriber<Subject, Detail>[] = [];
+  /** Somebody has subscribed. Only the notice sets it. */
+  isHeard = false;
 
   constructor(name: string, logger: Logger) {
     this.#name = name;
@@ -20,8 +22,10 @@ export class Notice<Subject, Detail = undefined> {
   /** Subscribers are called in the order in which they subscribed. */
   subscribe(subscriber: Subscriber<Subject, Detail>): Cancel {
     this.#subscribers = [...this.#subscribers, subscriber];
+    this.isHeard = true;
     return () => {
       this.#subscribers = this.#subscribers.filter((each) => each !== subscriber);
+      this.isHeard = this.#subscribers.length > 0;
     };
   }
 

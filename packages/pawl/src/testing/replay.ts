@@ -204,7 +204,7 @@ class Replay {
   #host(): RunHost {
     const wentOn = (): void => this.#wentOn();
     return {
-      commits: { submit: (run) => this.#submitted(run.part()) },
+      commits: { submit: (run) => this.#submitted(run.part()?.part ?? null) },
       lease: {
         get isFresh() {
           wentOn();
