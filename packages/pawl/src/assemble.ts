@@ -22,7 +22,7 @@ import { validCursor, validPageSize } from "./instances/requests.js";
 import { resolveLimits, type Limits } from "./model/limits.js";
 import { guardedLogger } from "./model/logger.js";
 import type { Runtime } from "./model/seams.js";
-import type { RunnerOptions } from "./runner/options.js";
+import type { RunnerOptions, TickOptions, TickResult } from "./runner/options.js";
 import { Runner } from "./runner/runner.js";
 import { sha256 } from "./runtime.js";
 import { Notices } from "./store/notices.js";
@@ -79,12 +79,8 @@ export function assemble<const R extends Registry, Tx>(
   const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger, notices);
   const shared = { runtime, logger, invariants };
   // Runs are given bindings, and bindings lead to the runner: it asks for the context of its runs when it makes one.
-  const runner = new Runner(
-    store,
-    entries,
-    { ...shared, notices, hooks, engine: () => context },
-    runnerOptions,
-  );
+  const runnerContext = { ...shared, notices, hooks, engine: () => context };
+  const runner = new Runner(store, entries, runnerContext, runnerOptions);
   const here = localStore(store, runner.starts, hooks, notices);
   const all = store.spread?.(here) ?? here;
   const instances: InstancesContext<Tx> = {
@@ -112,25 +108,10 @@ export function assemble<const R extends Registry, Tx>(
     timing,
     overrides: overrides ?? null,
   };
-  const fetch = httpHandler(options, {
-    instances,
-    watchers,
-    logger,
-    fingerprint,
-    tick: (bounds) => runner.tick(bounds),
-  });
-  const madeWith: MadeWith = {
-    workflows: options.workflows,
-    store,
-    env: context.env,
-    limits,
-    codec,
-    stepDefaults: options.stepDefaults,
-    repeatedStepNames: context.repeatedStepNames,
-    basePath: options.basePath ?? BASE_PATH,
-  };
+  const tick = (bounds: TickOptions): Promise<TickResult> => runner.tick(bounds);
+  const fetch = httpHandler(options, { instances, watchers, logger, fingerprint, tick });
   return {
-    madeWith,
+    madeWith: madeWith(options, store, context),
     workflows,
     instances,
     runner,
@@ -141,6 +122,14 @@ export function assemble<const R extends Registry, Tx>(
       ...validCursor(cursor),
     })),
   };
+}
+
+function madeWith<R extends Registry>(
+  { workflows, stepDefaults, basePath = BASE_PATH }: WorkflowsOptions<R>,
+  store: Store<never>,
+  { env, limits, codec, repeatedStepNames }: EngineContext,
+): MadeWith {
+  return { workflows, store, env, limits, codec, stepDefaults, repeatedStepNames, basePath };
 }
 
 const PRINT_BYTES = 16;

@@ -1,4 +1,5 @@
 import type { Run } from "../engine/run.js";
+import type { Logger } from "../model/logger.js";
 import type { Claimed } from "../store/store.js";
 
 export type LiveLimits = { readonly runs: number; readonly bytes: number };
@@ -6,14 +7,14 @@ export type LiveLimits = { readonly runs: number; readonly bytes: number };
 /** Parked runs that stay in memory, so that they go on without replay. The least recently parked go first. */
 export class LiveRuns {
   readonly #limits: LiveLimits;
-  readonly #evicted: (run: Run) => void;
+  readonly #logger: Logger;
   readonly #runs = new Map<string, Run>();
   readonly #byKey = new Map<string, Run>();
   #bytes = 0;
 
-  constructor(limits: LiveLimits, evicted: (run: Run) => void) {
+  constructor(limits: LiveLimits, logger: Logger) {
     this.#limits = limits;
-    this.#evicted = evicted;
+    this.#logger = logger;
   }
 
   keep(run: Run): void {
@@ -25,7 +26,8 @@ export class LiveRuns {
       if (this.#runs.size <= this.#limits.runs && this.#bytes <= this.#limits.bytes) break;
       this.remove(oldest);
       oldest.discard("evicted");
-      this.#evicted(oldest);
+      const { workflow, id, runNumber } = oldest;
+      this.#logger.debug("run.evicted", { workflow, id, runNumber });
     }
   }
 

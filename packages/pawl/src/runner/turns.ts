@@ -2,7 +2,7 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import type { EngineContext, RunHost, StepBudget, TurnEnd } from "../engine/context.js";
 import { Run } from "../engine/run.js";
 import type { Logger } from "../model/logger.js";
-import type { Cancel, Scheduler } from "../model/seams.js";
+import type { Cancel, Runtime, Scheduler } from "../model/seams.js";
 import type { Notices } from "../store/notices.js";
 import type { Claimed, LoadedRun, Part, Store } from "../store/store.js";
 import type { Claims } from "./claims.js";
@@ -31,6 +31,14 @@ export type TurnParts = {
   readonly leaves: EndListeners;
 };
 
+export type TurnContext = {
+  readonly runtime: Runtime;
+  readonly logger: Logger;
+  readonly notices: Notices;
+  /** It is asked when the first run is made: the bindings of runs lead back to this runner. */
+  readonly engine: () => EngineContext;
+};
+
 /** How a claimed run gets its turn (as it stands in memory, from its history, or from the start), and how the turn ends. */
 export class Turns {
   readonly #store: Store;
@@ -47,27 +55,23 @@ export class Turns {
   /** Runs that get their turn are drained at once. */
   isStopping = false;
 
-  /** `engine` is asked when a run is made: its bindings lead back to this runner. */
   constructor(
     store: Store,
     entries: ReadonlyMap<string, WorkflowEntry>,
-    engine: () => EngineContext,
     parts: TurnParts,
-    notices: Notices,
-    options: { readonly maxTakeovers: number },
-    scheduler: Scheduler,
-    logger: Logger,
+    { engine, notices, runtime, logger }: TurnContext,
+    maxTakeovers: number,
   ) {
     this.#store = store;
     this.#entries = entries;
     this.#engine = engine;
     this.#parts = parts;
     this.#notices = notices;
-    this.#scheduler = scheduler;
+    this.#scheduler = runtime.scheduler;
     this.#logger = logger;
     const { commits, lease, polls } = parts;
     this.#host = { commits, lease, polls, turns: this };
-    this.#suspects = new Suspects(store, parts, options.maxTakeovers, scheduler, logger);
+    this.#suspects = new Suspects(store, parts, maxTakeovers, runtime.scheduler, logger);
   }
 
   // How a turn begins
