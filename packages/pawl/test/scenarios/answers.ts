@@ -8,8 +8,8 @@ const BEAT_MS = 10_000;
 const once = { retries: { limit: 0, delay: 0 } };
 
 export function answers(on: StoreFixture): void {
-  describe("an answer of the store that is late", () => {
-    test("a look that was asked for under an older claim leaves the run alone", async () => {
+  describe("late answers from the store", () => {
+    test("a poll sent under an older claim does not change the run", async () => {
       const look = holding("poll", "request");
       const [first, second] = [new HeldBody<string>(), new HeldBody<string>()];
       const s = await stage(
@@ -41,7 +41,7 @@ export function answers(on: StoreFixture): void {
       expect(second.entries).toBe(1);
     });
 
-    test("a look that finds the run parked, before the park is answered, leaves it in memory", async () => {
+    test("a poll that finds the run parked before the park is answered leaves the run in memory", async () => {
       const look = holding("poll", "request");
       const commit = holding("commit", "answer");
       const body = new HeldBody();
@@ -72,7 +72,7 @@ export function answers(on: StoreFixture): void {
       expect(starts).toBe(1);
     });
 
-    test("a step that is called before the park is answered does not wait for the end of that park", async () => {
+    test("a step called before the park is answered runs at once, not when the parked sleep ends", async () => {
       const commit = holding("commit", "answer");
       const outside = new Gate<string>();
       const s = await stage(
@@ -88,14 +88,14 @@ export function answers(on: StoreFixture): void {
       const turn = s.turn();
       await commit.reached;
       outside.open("outside");
-      await macrotasks(10); // the pass that finds the step
+      await macrotasks(10); // lets the pass that finds the step happen
       await commit.letGo();
       await turn;
       await s.clock.advance(0);
       expect(await i.status()).toEqual({ status: "complete", output: "outside" });
     });
 
-    test("a run whose creation is not answered yet is not begun by a heartbeat too", async () => {
+    test("a heartbeat does not start a second copy of a run whose create is not answered yet", async () => {
       const create = holding("create", "answer");
       const [other, body] = [new HeldBody(), new HeldBody()];
       const s = await stage(
@@ -111,7 +111,7 @@ export function answers(on: StoreFixture): void {
       create.arm();
       const creating = s.create();
       await create.reached;
-      // The clock of a process none of whose calls is held.
+      // This advances the clock of the peer, none of whose calls is held.
       await peer.h.clock.advance(BEAT_MS);
       await create.letGo();
       const i = await creating;
@@ -125,7 +125,7 @@ export function answers(on: StoreFixture): void {
       expect(body.entries).toBe(1);
     });
 
-    test("an event that comes at the very deadline is in time, although a commit has told of that first", async () => {
+    test("an event exactly at the deadline is in time, even if a commit's answer has already reported that time", async () => {
       const look = holding("poll", "request");
       const [a, b] = [new HeldBody(), new HeldBody()];
       const s = await stage(
@@ -154,7 +154,7 @@ export function answers(on: StoreFixture): void {
         async () => (await s.steps(i)).some(({ name, result }) => name === "a" && result === "a"),
         "stored",
       );
-      await macrotasks(10); // the passes after the commit
+      await macrotasks(10); // lets the passes after the commit happen
       const elsewhere = await peer.workflows["MAIN"]?.get(i.id);
       await elsewhere?.sendEvent({ type: "go" });
       await look.letGo();
@@ -164,8 +164,8 @@ export function answers(on: StoreFixture): void {
     });
   });
 
-  describe("an answer of the store that is lost", () => {
-    test("what a claim took is found by a heartbeat, while other runs go on", async () => {
+  describe("lost answers from the store", () => {
+    test("a heartbeat finds the run whose claim was not answered, while other runs go on", async () => {
       const claim = losing("claim");
       const other = new HeldBody();
       const s = await stage(
@@ -190,9 +190,9 @@ export function answers(on: StoreFixture): void {
   });
 
   describe.each(memories)(
-    "a pause that comes with the start of a step that has one attempt, %s",
+    "a pause that arrives while the start of a single-attempt step is written, %s",
     (_, runner) => {
-      /** The code waits for `second` before it calls another such step. */
+      /** The workflow's code waits for `second` before it calls another single-attempt step. */
       async function pausedAtStart(body: HeldBody) {
         const commit = holding("commit", "request");
         const second = new Gate();
@@ -210,7 +210,7 @@ export function answers(on: StoreFixture): void {
         const turn = s.turn();
         await commit.reached;
         second.open();
-        await macrotasks(10); // its start is asked for
+        await macrotasks(10); // lets the run ask for the start of the second step
         await i.pause();
         await commit.letGo();
         await turn;
@@ -220,17 +220,17 @@ export function answers(on: StoreFixture): void {
         return { s, i };
       }
 
-      test("leaves it that attempt", async () => {
+      test("leaves the step its one attempt", async () => {
         const body = new HeldBody();
         body.result.open(1);
         const { s, i } = await pausedAtStart(body);
         expect(await s.toEnd(i)).toEqual({ status: "complete", output: [1, 2] });
       });
 
-      test("leaves it one only", async () => {
+      test("leaves the step no more than that one attempt", async () => {
         const body = new HeldBody();
         const { s, i } = await pausedAtStart(body);
-        // A claim passes over a ticket that is locked for a moment.
+        // A claim passes over a ticket that is locked at that moment, so one turn may not be enough.
         const turns = async (): Promise<void> => {
           while (body.entries === 0) await s.turn();
         };

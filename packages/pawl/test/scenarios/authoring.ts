@@ -15,7 +15,7 @@ import { evicting, open, stage } from "./stage.js";
 type Env = { readonly greeting: string };
 
 class Greeter extends WorkflowEntrypoint<Env, { name: string }> {
-  // Set before field initialisers, as on Cloudflare.
+  // `env` is set before field initialisers run, as on Cloudflare.
   readonly prefix = `${this.env.greeting}, `;
 
   async run(event: WorkflowEvent<{ name: string }>, step: WorkflowStep): Promise<string> {
@@ -25,7 +25,7 @@ class Greeter extends WorkflowEntrypoint<Env, { name: string }> {
   }
 }
 
-// A workflow as Cloudflare's documentation has it: only the import line is another.
+// A workflow as Cloudflare's documentation shows it. Only the import line differs.
 type Params = { email: string; metadata: Record<string, string> };
 class CloudflareWorkflow extends WorkflowEntrypoint<{ KV: Map<string, string> }, Params> {
   async run(event: WorkflowEvent<Params>, step: WorkflowStep) {
@@ -33,7 +33,7 @@ class CloudflareWorkflow extends WorkflowEntrypoint<{ KV: Map<string, string> },
       return { files: ["doc_7392_rev3.pdf", "report_x29_final.pdf"], user: event.payload.email };
     });
     for (const file of files.files) {
-      // The same name in a loop: Cloudflare counts.
+      // The same name in a loop: Cloudflare counts such steps.
       await step.do("archive", async () => {
         this.env.KV.set(file, (this.env.KV.get(file) ?? "") + "x");
       });
@@ -86,7 +86,7 @@ export function authoring(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "Hello, Ada" });
     });
 
-    test("the event tells who, when and which run, the same on every replay", async () => {
+    test("the event names the instance, the time and the run, and is the same on every replay", async () => {
       const seen: unknown[] = [];
       const s = await stage(
         on,
@@ -110,7 +110,7 @@ export function authoring(on: StoreFixture): void {
       }
     });
 
-    test("env may be made from the bindings", async () => {
+    test("env can be built from the workflow bindings", async () => {
       const PING = defineWorkflow({ name: "ping", run: () => "pong" });
       const CALLER = defineWorkflow({
         name: "caller",
@@ -148,7 +148,7 @@ export function authoring(on: StoreFixture): void {
       expect([...KV.values()]).toEqual(["x", "x"]);
     });
 
-    test("an id is taken once; without one, each instance gets its own", async () => {
+    test("refuses an id that is taken or malformed, and generates one when none is given", async () => {
       const s = await stage(on, () => 1);
       await s.create(undefined, "same");
       await expect(s.create(undefined, "same")).rejects.toMatchObject({
@@ -162,7 +162,7 @@ export function authoring(on: StoreFixture): void {
       });
     });
 
-    test("createBatch creates what is new and leaves out what is there", async () => {
+    test("createBatch creates the new instances and leaves out those that exist", async () => {
       const s = await stage(on, (event) => event.payload);
       await s.create(0, "b");
       const batch = ["a", "b", "c"].map((id) => ({ id, params: id }));
@@ -172,7 +172,7 @@ export function authoring(on: StoreFixture): void {
       for (const i of created ?? []) expect(await i.status()).toMatchObject({ output: i.id });
     });
 
-    test("an instance created in a user's transaction exists from its commit on", async () => {
+    test("an instance created in a user's transaction exists once that transaction commits", async () => {
       const s = await stage(on, () => "ran");
       const main = s.workflows["MAIN"];
       const undone = await s.database.begin();
@@ -208,7 +208,7 @@ export function authoring(on: StoreFixture): void {
       return { h, MAIN, database };
     }
 
-    test("create takes the schema's input; the code gets its output", async () => {
+    test("create accepts the schema's input, and the code receives its output", async () => {
       let payload: unknown;
       const { h, MAIN } = await opened((event) => ({
         n: ((payload = event.payload), event.payload.n),
@@ -219,7 +219,7 @@ export function authoring(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: { n: 7 } });
     });
 
-    test("params that do not fit are INVALID_PARAMS, say where, and leave no row", async () => {
+    test("invalid params are refused with INVALID_PARAMS and the offending field, and leave no row", async () => {
       const { MAIN } = await opened(() => ({ n: 1 }));
       const create = MAIN.create({ id: "bad", params: { n: 7 } });
       await expect(create).rejects.toMatchObject({ code: "INVALID_PARAMS", status: 400 });
@@ -233,7 +233,7 @@ export function authoring(on: StoreFixture): void {
       await expect(MAIN.get("fine")).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
     });
 
-    test("an output that does not fit errors the instance", async () => {
+    test("an output that does not match its schema errors the instance", async () => {
       const { h, MAIN } = await opened(() => ({ n: 101 }));
       const i = await MAIN.create({ params: good });
       await h.runUntilIdle();
@@ -244,7 +244,7 @@ export function authoring(on: StoreFixture): void {
       expect((await i.status()).error?.message).toContain("n");
     });
 
-    test("a payload that does not fit is INVALID_EVENT_PAYLOAD, and no event", async () => {
+    test("a payload that does not match its schema is refused with INVALID_EVENT_PAYLOAD and leaves no event", async () => {
       const { h, MAIN } = await opened(async (_event, step) => {
         const { payload } = await step.waitForEvent("wait", { type: "approval" });
         return { n: (payload as { ok: boolean }).ok ? 1 : 0 };

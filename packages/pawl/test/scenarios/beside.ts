@@ -4,7 +4,7 @@ import { evicting, HeldBody, stage } from "./stage.js";
 
 export function beside(on: StoreFixture): void {
   describe("a wait beside a running body", () => {
-    test("all([do 10 min, sleep 1 min]): the timer fires while the body runs, and both take 10", async () => {
+    test("all([do 10 min, sleep 1 min]): the timer fires while the body runs, and the whole takes 10 min", async () => {
       const held = new HeldBody<string>();
       const s = await stage(on, (_event, step) =>
         Promise.all([
@@ -56,7 +56,7 @@ export function beside(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ output: ["long result", "hello"] });
     });
 
-    test("a wait that times out while a body runs does so at its time", async () => {
+    test("a wait times out at its own time while a body runs", async () => {
       const held = new HeldBody<string>();
       let caughtAt = 0;
       const s = await stage(on, (_event, step) =>
@@ -78,7 +78,7 @@ export function beside(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ status: "complete" });
     });
 
-    test("a result that comes while a wait is open is kept: its body does not run again", async () => {
+    test("a result recorded while a wait is open is kept, and its body does not run again", async () => {
       let calls = 0;
       const s = await stage(
         on,

@@ -4,7 +4,10 @@ import { until } from "../support/until.js";
 import { evicting, HeldBody, macrotasks, stage, type Code, type StageOptions } from "./stage.js";
 import { counting, holding } from "./store-wrappers.js";
 
-/** A stage whose store counts; its runner is registered, so that only the work itself is counted. */
+/**
+ * A stage whose store counts its calls. Its runner is already registered, so that only the work itself is
+ * counted.
+ */
 async function counted(on: StoreFixture, code: Code, options: StageOptions = {}) {
   const store = counting();
   const s = await stage(on, code, { ...options, around: store.around });
@@ -20,13 +23,13 @@ const stepsCode: Code = async (event, step) => {
 };
 
 export function budgets(on: StoreFixture): void {
-  // Every verb of the store is one atomic write or one read: what they cost in statements has tests of its own.
+  // Every verb of the store is one atomic write or one read. Other tests count the statements behind each verb.
   describe("budgets", () => {
     test.each([1, 5, 50])(
       "in-process, a run of %i steps takes one commit a step and one to start",
       async (k) => {
         const { s, store } = await counted(on, stepsCode);
-        // Whoever begins to listen to other processes lets all look once who wait.
+        // A runner that starts to listen to other processes lets every waiter poll once, so this one does not listen.
         s.h.runner.serve(() => {}, { listen: false });
         const i = await s.create(k);
         expect(await i.result()).toBe(k);
@@ -47,7 +50,7 @@ export function budgets(on: StoreFixture): void {
       },
     );
 
-    test("the start of a step that has one attempt is written once, whatever happens meanwhile", async () => {
+    test("the start of a single-attempt step is written once, whatever happens meanwhile", async () => {
       const [store, commit] = [counting(), holding("commit", "answer")];
       const [beside, once] = [new HeldBody(), new HeldBody()];
       const s = await stage(
@@ -64,7 +67,7 @@ export function budgets(on: StoreFixture): void {
       const turn = s.turn();
       await commit.reached;
       beside.result.open(1);
-      await macrotasks(10); // its passes
+      await macrotasks(10); // lets its passes happen
       await commit.letGo();
       await once.entered.passed;
       await s.clock.advance(0);
@@ -74,7 +77,7 @@ export function budgets(on: StoreFixture): void {
       expect(written).toEqual(["once", "beside", "once"]);
     });
 
-    test("one row a step, written once, and progress leaves the ticket alone", async () => {
+    test("each step's row is written once, and progress leaves the ticket alone", async () => {
       const { s, store } = await counted(on, stepsCode);
       const i = await s.create(10);
       await s.h.tick();
@@ -89,7 +92,7 @@ export function budgets(on: StoreFixture): void {
       expect((await s.steps(i)).length).toBe(10);
     });
 
-    test("steps side by side that end together are one commit", async () => {
+    test("parallel steps that end together take at most two commits", async () => {
       const { s, store } = await counted(on, async (_event, step) => {
         await Promise.all(Array.from({ length: 30 }, (_, n) => step.do(`step ${n}`, () => n)));
       });
@@ -98,7 +101,7 @@ export function budgets(on: StoreFixture): void {
       expect(store.calls["commit"]).toBeLessThanOrEqual(2);
     });
 
-    test("a result, the waits that follow it, and parking are one commit", async () => {
+    test("a result, the waits that follow it, and the park take one commit", async () => {
       const { s, store } = await counted(on, async (_event, step) => {
         await step.do("a", () => 1);
         await Promise.all([step.sleep("nap", 1_000), step.waitForEvent("wait", { type: "go" })]);
@@ -110,7 +113,7 @@ export function budgets(on: StoreFixture): void {
       ]);
     });
 
-    test("200 runs of 50 steps at once need less than one commit for 20 steps", async () => {
+    test("200 runs of 50 steps at once take less than one commit per 20 steps", async () => {
       const { s, store } = await counted(on, stepsCode, { runner: { concurrency: 200 } });
       const batch = Array.from({ length: 100 }, (_, n) => ({ id: `a${n}`, params: 50 }));
       await s.workflows["MAIN"]?.createBatch(batch);
@@ -124,7 +127,7 @@ export function budgets(on: StoreFixture): void {
       expect(store.calls["commit"]).toBeLessThan(10_000 / 20);
     });
 
-    test("a parked run asks nothing of the database until it is due", async () => {
+    test("a parked run makes no calls to the store until it is due", async () => {
       const { s, store } = await counted(on, async (_event, step) => {
         await step.do("a", () => 1);
         await Promise.race([step.sleep("nap", "30 days"), step.waitForEvent("w", { type: "go" })]);
@@ -138,7 +141,7 @@ export function budgets(on: StoreFixture): void {
 
     test.each([
       ["in the same process does not reload the history", {}, undefined],
-      ["of a run that was evicted loads it", { runner: evicting }, 1],
+      ["of an evicted run loads the history", { runner: evicting }, 1],
     ])("a wake %s", async (_what, options, loads) => {
       const { s, store } = await counted(
         on,
@@ -160,13 +163,13 @@ export function budgets(on: StoreFixture): void {
       store.reset();
       await s.h.tick();
       expect(store.calls["load"]).toBe(loads);
-      // Who sends an event in the process of its run brings it there.
+      // An event sent in the process of its run is handed to the run, so no poll is needed.
       expect(store.calls["poll"]).toBeUndefined();
       expect(store.calls["commit"]).toBeLessThanOrEqual(2);
       expect(await i.status()).toMatchObject({ output: 2 });
     });
 
-    test("an event to a parked run of this process is one write, and brings it on without a claim", async () => {
+    test("an event to a parked run of the same process takes one write, and resumes it without a claim", async () => {
       const { s, store } = await counted(on, async (_event, step) => {
         const { payload } = await step.waitForEvent("wait", { type: "go" });
         return step.do("go on", () => payload);
@@ -177,12 +180,12 @@ export function budgets(on: StoreFixture): void {
       store.reset();
       await i.sendEvent({ type: "go", payload: "here" });
       await until(() => !s.h.runner.isBusy, "ended");
-      // The wait's end, so that the body may start; then its result.
+      // The first commit ends the wait, so that the body may start. The second stores the body's result.
       expect(store.calls).toEqual({ sendEvent: 1, commit: 2 });
       expect(await i.status()).toEqual({ status: "complete", output: "here" });
     });
 
-    test("replay writes nothing that is recorded", async () => {
+    test("replay does not write again what is recorded", async () => {
       const { s, store } = await counted(
         on,
         async (_event, step) => {
@@ -224,7 +227,7 @@ export function budgets(on: StoreFixture): void {
       await turn;
     });
 
-    test("live memory is bounded: what does not fit is evicted, and goes on by replay", async () => {
+    test("live memory is bounded: runs that do not fit are evicted, and go on by replay", async () => {
       const { s, store } = await counted(
         on,
         async (_event, step) => {

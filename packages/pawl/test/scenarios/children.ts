@@ -6,7 +6,7 @@ const LEASE_MS = 30_000;
 
 export function children(on: StoreFixture): void {
   describe.each(memories)("children, %s", (_, runner) => {
-    test("a parent goes on at once; its child runs on its own, with its params", async () => {
+    test("a parent goes on at once, while its child runs on its own with its params", async () => {
       const s = await stage(
         on,
         {
@@ -35,7 +35,7 @@ export function children(on: StoreFixture): void {
       expect(await child?.status()).toEqual({ status: "complete", output: { from: "i1" } });
     });
 
-    test("a child of a step that is tried again is created once, with or without an id", async () => {
+    test("a child of a retried step is created once, with or without an id", async () => {
       const seen: (string | undefined)[][] = [];
       const s = await stage(
         on,
@@ -60,7 +60,7 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("child")).toSorted()).toEqual((seen[0] as string[]).toSorted());
     });
 
-    test("a step that is tried again finds its named children in any order", async () => {
+    test("a retried step finds its named children in any order, but may not create one of them twice", async () => {
       const s = await stage(
         on,
         {
@@ -101,7 +101,7 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("child")).length).toBe(2);
     });
 
-    test("parent and child talk by events", async () => {
+    test("a child can answer its parent with an event", async () => {
       const s = await stage(
         on,
         {
@@ -151,7 +151,7 @@ export function children(on: StoreFixture): void {
       expect(await s.ids("child")).toEqual([ids[0]]);
     });
 
-    test("steps side by side, and parents side by side, have children of their own", async () => {
+    test("different steps and different parents have children of their own", async () => {
       const s = await stage(on, {
         PARENT: (_event, step, { workflows }) =>
           Promise.all(
@@ -169,7 +169,7 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("child")).length).toBe(4);
     });
 
-    test("an id that somebody else has is an error, and retried like any other", async () => {
+    test("a child's id that is already taken is an error, and retried like any other", async () => {
       let attempts = 0;
       const s = await stage(on, {
         PARENT: (_event, step, { workflows }) =>
@@ -186,7 +186,7 @@ export function children(on: StoreFixture): void {
       expect(attempts).toBe(2);
     });
 
-    test("the children of a restarted parent are new ones", async () => {
+    test("a restarted parent creates new children", async () => {
       const s = await stage(on, {
         PARENT: (_event, step, { workflows }) =>
           step.do("start", async () => (await workflows["CHILD"]?.create())?.id),
@@ -198,7 +198,7 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("child")).length).toBe(2);
     });
 
-    test("a workflow may create its own kind", async () => {
+    test("a workflow may create instances of itself", async () => {
       const s = await stage(on, {
         MAIN: async (event, step, { workflows }) => {
           if (event.payload === 0) return "leaf";
@@ -212,7 +212,7 @@ export function children(on: StoreFixture): void {
       expect((await s.ids("main")).length).toBe(4);
     });
 
-    test("children in a batch are created once too", async () => {
+    test("the children of a batch are created once, too", async () => {
       const s = await stage(on, {
         PARENT: (_event, step, { workflows }) =>
           step.do("start", { retries: { limit: 1, delay: 1 } }, async ({ attempt }) => {

@@ -47,7 +47,7 @@ export function control(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: 1 });
     });
 
-    test("a waiting instance pauses at once; a timer that falls due meanwhile acts after resume", async () => {
+    test("a waiting instance pauses at once, and a timer that falls due meanwhile fires after resume", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -67,7 +67,7 @@ export function control(on: StoreFixture): void {
     });
 
     test.each(["pause", "terminate", "restart"] as const)(
-      "no body starts in the process that was told of a %s",
+      "no body starts in the process that was asked to %s",
       async (verb) => {
         const started: number[] = [];
         const [gate, look] = [new Gate(), holding("poll", "request")];
@@ -79,7 +79,7 @@ export function control(on: StoreFixture): void {
           },
           { around: look.around },
         );
-        // Starts at once what is created here.
+        // A runner that serves starts at once what is created in its process.
         await s.h.tick();
         s.h.runner.serve(() => {});
         const i = await s.create();
@@ -97,7 +97,7 @@ export function control(on: StoreFixture): void {
       },
     );
 
-    test("a timer that is not yet due after resume keeps its time", async () => {
+    test("a timer that is not yet due at the resume keeps its time", async () => {
       const s = await stage(on, (_event, step) => step.sleep("nap", "1 hour"), { runner });
       const i = await s.start();
       await i.pause();
@@ -134,7 +134,7 @@ export function control(on: StoreFixture): void {
       ["in time", 59_000, "event"],
       ["too late", 61_000, "WaitTimeoutError"],
     ])(
-      "a deadline counts on while paused: an event that was %s",
+      "a deadline keeps counting while the run is paused: an event sent %s",
       async (_what, sentAfter, outcome) => {
         const s = await stage(
           on,
@@ -156,7 +156,7 @@ export function control(on: StoreFixture): void {
       },
     );
 
-    test("restart begins a new run; the old one stays readable, and its events stay with it", async () => {
+    test("restart begins a new run, and the old run stays readable with its own events", async () => {
       const s = await stage(
         on,
         async (event, step) => {
@@ -184,7 +184,7 @@ export function control(on: StoreFixture): void {
   });
 
   describe("control", () => {
-    test("pause while a body runs: waitingForPause, then paused with the finished result stored", async () => {
+    test("a pause while a body runs shows waitingForPause, then paused with the body's result stored", async () => {
       const { s, i, turn, body, entered } = await held(on);
       await i.pause();
       expect(await i.status()).toEqual({ status: "waitingForPause" });
@@ -203,7 +203,7 @@ export function control(on: StoreFixture): void {
       expect(entered).toEqual(["a", "b"]);
     });
 
-    test("pause asked for elsewhere holds from the next answer of the store on", async () => {
+    test("a pause requested in another process takes effect with the store's next answer", async () => {
       const { s, i, turn, body, entered } = await held(on);
       await (await elsewhere(s, i)).pause();
       body.result.open("finished");
@@ -212,7 +212,7 @@ export function control(on: StoreFixture): void {
       expect(entered).toEqual(["a"]);
     });
 
-    test("an event sent elsewhere while the last body ran keeps the run from parking", async () => {
+    test("an event sent from another process while the last body runs keeps the run from parking", async () => {
       const body = new HeldBody<string>();
       const s = await stage(on, async (_event, step) => {
         await step.do("a", (context) => body.body(context));
@@ -227,7 +227,7 @@ export function control(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "at once" });
     });
 
-    test("pause between the attempts of a step costs no attempt and keeps its error", async () => {
+    test("a pause between two attempts of a step costs no attempt and keeps the first error", async () => {
       const body = new HeldBody<string>();
       const s = await stage(on, (_event, step) =>
         step.do("a", { retries: { limit: 1, delay: 1_000 } }, (context) =>
@@ -259,7 +259,7 @@ export function control(on: StoreFixture): void {
       expect(await s.toEnd(i)).toEqual({ status: "complete", output: ["a", "b"] });
     });
 
-    test("a run that ends while a pause is pending is complete", async () => {
+    test("a run that ends while a pause is pending completes", async () => {
       const body = new HeldBody<string>();
       const s = await stage(on, (_event, step) => step.do("last", body.body));
       const i = await s.create();
@@ -271,7 +271,7 @@ export function control(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "done" });
     });
 
-    test("resume of an instance that is not paused changes nothing", async () => {
+    test("resuming an instance that is not paused changes nothing", async () => {
       const s = await stage(on, (_event, step) => step.sleep("nap", "1 hour"));
       const i = await s.start();
       await i.resume();
@@ -300,7 +300,7 @@ export function control(on: StoreFixture): void {
       },
     );
 
-    test("an instance that does not exist cannot be found", async () => {
+    test("getting an instance that does not exist is refused", async () => {
       const s = await stage(on, () => 1);
       const unknown = s.workflows["MAIN"]?.get("nobody");
       await expect(unknown).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
@@ -327,13 +327,13 @@ export function control(on: StoreFixture): void {
     );
 
     test.each([
-      ["here: at once", false],
-      ["elsewhere: within a heartbeat", true],
+      ["in the same process (at once)", false],
+      ["in another process (within a heartbeat)", true],
     ])(
-      "terminate during a body, asked for %s, fires its signal and drops its result",
+      "terminate called %s fires the running body's signal and drops its result",
       async (_, far) => {
         const { s, i, turn, body, entered } = await held(on);
-        // Its row says that it runs: there is no commit that would hear of it.
+        // By now the step's row says that it runs, so no commit is pending that would bring the news.
         await s.clock.advance(10_000);
         await (far ? await elsewhere(s, i) : i).terminate();
         expect(await i.status()).toEqual({ status: "terminated" });
@@ -348,7 +348,7 @@ export function control(on: StoreFixture): void {
       },
     );
 
-    test("restart during a body: its signal fires, and its late result lands in neither run", async () => {
+    test("restart during a body fires its signal, and its late result lands in neither run", async () => {
       const old = new HeldBody<string>();
       const s = await stage(on, (event, step) =>
         step.do("a", { timeout: "1 day" }, (context) =>
@@ -370,7 +370,7 @@ export function control(on: StoreFixture): void {
       for (const step of await s.steps(i, 1)) expect(step.result).toBeUndefined();
     });
 
-    test("a run that was restarted elsewhere, and is begun again here, is over: its turn ends", async () => {
+    test("the turn of a run that was restarted in another process ends when the new run begins here", async () => {
       const old = new HeldBody();
       const s = await stage(on, (event, step) =>
         step.do("a", { timeout: "1 day" }, (context) =>
@@ -408,7 +408,7 @@ export function control(on: StoreFixture): void {
       },
     );
 
-    test("restart again and again: each run is kept with its outcome", async () => {
+    test("restarting again and again keeps each run with its outcome", async () => {
       const s = await stage(on, (event) => event.runNumber);
       const i = await s.start();
       for (let n = 2; n <= 4; n++) {
@@ -424,7 +424,7 @@ export function control(on: StoreFixture): void {
       ]);
     });
 
-    test("many controls at once leave one legal state, and the run goes on from it", async () => {
+    test("concurrent pauses and resumes leave one legal state, and the run goes on from it", async () => {
       const s = await stage(on, async (_event, step) => {
         await step.sleep("nap", "1 minute");
         return "done";

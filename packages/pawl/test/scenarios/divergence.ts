@@ -3,7 +3,7 @@ import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import type { WorkflowStep } from "pawl";
 import { evicting, macrotasks, stage, type Code, type Stage, type StageOptions } from "./stage.js";
 
-/** Old code parks; then a deploy replaces it: the old process is gone, and the new code goes on. */
+/** Parks a run under the old code, then deploys: the old process is gone, and the new code goes on. */
 async function deploy(
   on: StoreFixture,
   before: Code,
@@ -26,7 +26,7 @@ const warnings = (s: Stage, event: string): object[] =>
 
 export function divergence(on: StoreFixture): void {
   describe("changed code", () => {
-    test("goes on: recorded steps answer, new ones run", async () => {
+    test("goes on: recorded steps return their results, and new ones run", async () => {
       const { i } = await deploy(
         on,
         async (_event, step) => {
@@ -59,7 +59,7 @@ export function divergence(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: [0, 1] });
     });
 
-    test("that no longer asks for recorded steps goes on, and the log names them", async () => {
+    test("that no longer calls recorded steps goes on, and the log names those steps", async () => {
       const { i, s } = await deploy(
         on,
         async (_event, step) => {
@@ -85,7 +85,7 @@ export function divergence(on: StoreFixture): void {
       );
     });
 
-    test("that makes another kind of step of a name stops with both in its message", async () => {
+    test("that calls a recorded name as another kind of step errors, with both kinds in the message", async () => {
       const { i } = await deploy(
         on,
         async (_event, step) => {
@@ -103,7 +103,7 @@ export function divergence(on: StoreFixture): void {
       expect(error?.message).toMatch(/recorded as do .*called as waitForEvent/);
     });
 
-    test("that was given up and calls late what raced still sees the same winner", async () => {
+    test("that calls its racing steps only after replay gave up waiting for them still sees the same winner", async () => {
       const race = async (step: WorkflowStep): Promise<string> => {
         const winner = await Promise.race([
           step.sleep("long", 2_000).then(() => "long"),
@@ -118,7 +118,7 @@ export function divergence(on: StoreFixture): void {
       await s.h.runUntilIdle();
       await s.h.crashRunner(s.h.runner);
       const next = await s.peer(async (_event, step) => {
-        // Something that is no step takes longer than replay waits for it.
+        // Something that is not a step takes longer than replay waits for it.
         while (warnings(s, "step.missing").length < 2) await macrotasks(1);
         return race(step);
       });
@@ -127,7 +127,7 @@ export function divergence(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "short" });
     });
 
-    test("is not what a body's leftovers call: unchanged code is not held", async () => {
+    test("is not suspected when a call left over from a step's body is missing: unchanged code is not held", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -166,7 +166,7 @@ export function divergence(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: ["a", "b"] });
     });
 
-    test("never gives one step's result to another, or runs a recorded one again", async () => {
+    test("never gives one step's result to another, or runs a recorded step again", async () => {
       const again: string[] = [];
       const { i } = await deploy(
         on,
@@ -220,7 +220,7 @@ export function divergence(on: StoreFixture): void {
         },
       ],
     ] as [string, string, Code][])(
-      "stops the run, not for good, at %s; corrected code goes on",
+      "holds the run at %s, and corrected code goes on",
       async (_what, event, after) => {
         const { i, s, next } = await deploy(on, before, after, { onDivergence: "hold" });
         expect(["queued", "waiting"]).toContain((await i.status()).status);
@@ -233,7 +233,7 @@ export function divergence(on: StoreFixture): void {
       },
     );
 
-    test("a held run is tried again with pauses, never in a hot loop, and costs no attempt", async () => {
+    test("a held run is tried again with pauses, never in a hot loop, and does not end", async () => {
       const { i, s, next } = await deploy(on, before, (_event, step) => step.sleep("x", 1), {
         onDivergence: "hold",
       });

@@ -17,7 +17,7 @@ import { counting } from "./store-wrappers.js";
 
 type Told = (WorkflowEnqueued | InstanceFinished) & { readonly attempt: number };
 
-/** Hooks that remember what they were told, and do what they are asked to. */
+/** Hooks that record what they were told, and then call `act`, which a test may replace. */
 class Recorder {
   readonly told: Told[] = [];
   readonly signals: AbortSignal[] = [];
@@ -34,7 +34,7 @@ class Recorder {
   };
   readonly hooks: Hooks = { onWorkflowEnqueued: this.#tell, onInstanceFinished: this.#tell };
 
-  /** In short. */
+  /** One short text for each call: the cause, the instance and the run. */
   get words(): string[] {
     return this.told.map((told) => {
       const what = "reason" in told ? told.reason : told.status;
@@ -53,7 +53,7 @@ const never = (): Promise<never> => new Promise(() => {});
 
 export function hooks(on: StoreFixture): void {
   describe("hooks", () => {
-    test("are told of every cause once, with its facts and an id of its own", async () => {
+    test("are called once for every cause, with its facts and an id of its own", async () => {
       const recorder = new Recorder();
       const s = await stage(on, ends, { hooks: recorder.hooks });
       await s.start("works");
@@ -86,7 +86,7 @@ export function hooks(on: StoreFixture): void {
       expect(recorder.told.length).toBe(9);
     });
 
-    test("are told of batches, children and events", async () => {
+    test("are called for batches, children and events", async () => {
       const recorder = new Recorder();
       const code = {
         MAIN: (async (_event, step, { workflows }) => {
@@ -113,7 +113,7 @@ export function hooks(on: StoreFixture): void {
       expect(recorder.words.slice(4)).toEqual(["event a 1", "complete a 1"]);
     });
 
-    test("of another process are called there, whoever writes", async () => {
+    test("are called in the process that registered them, whichever process writes", async () => {
       const recorder = new Recorder();
       const s = await stage(on, ends);
       const peer = await s.peer({ OTHER: ends }, { hooks: recorder.hooks });
@@ -125,7 +125,7 @@ export function hooks(on: StoreFixture): void {
       expect(recorder.words).toEqual(["create i1 1", "complete i1 1"]);
     });
 
-    test("that nobody registered cost nothing", async () => {
+    test("cost no call to the store if none is registered", async () => {
       const store = counting();
       const s = await stage(on, ends, { around: store.around });
       await s.start();
@@ -133,7 +133,7 @@ export function hooks(on: StoreFixture): void {
       expect(Object.keys(calls).filter((verb) => verb.includes("ook"))).toEqual([]);
     });
 
-    test("register once for a process", async () => {
+    test("are registered once per process", async () => {
       const store = counting();
       const recorder = new Recorder();
       const s = await stage(on, ends, { hooks: recorder.hooks, around: store.around });
@@ -142,12 +142,12 @@ export function hooks(on: StoreFixture): void {
       expect(store.calls["create"]).toBe(3);
     });
 
-    test.each(["commit", "rollback"] as const)("of a transaction: %s", async (end) => {
+    test.each(["commit", "rollback"] as const)("follow a user's transaction: %s", async (end) => {
       const recorder = new Recorder();
       const s = await stage(on, ends, { hooks: recorder.hooks });
       const transaction = await s.database.begin();
       const { tx } = transaction;
-      // The first thing that this process does: its hooks are not registered yet.
+      // This is the first thing that the process does, so its hooks are not registered yet.
       const instance = await s.workflows["MAIN"]?.create({ id: "t" }, { tx });
       await instance?.sendEvent({ type: "go" }, { tx });
       expect(recorder.told).toEqual([]);
@@ -158,7 +158,7 @@ export function hooks(on: StoreFixture): void {
       );
     });
 
-    test("that throw are called again, later and later, by the store's clock", async () => {
+    test("that throw are called again with growing delays, by the store's clock", async () => {
       const recorder = new Recorder();
       recorder.act = ({ attempt }) => {
         if (attempt < 4) throw new Error("not now");
@@ -187,7 +187,7 @@ export function hooks(on: StoreFixture): void {
       );
     });
 
-    test("that hang hold up nobody, not even other hooks, and are cut off", async () => {
+    test("that hang hold up neither runs nor other hooks, and are cut off after 30 seconds", async () => {
       const recorder = new Recorder();
       recorder.act = (told) => (told.attempt === 1 && "status" in told ? never() : undefined);
       const s = await stage(on, ends, { hooks: recorder.hooks });
@@ -207,7 +207,7 @@ export function hooks(on: StoreFixture): void {
       expect(new Set(done.map(({ id }) => id)).size).toBe(count);
     });
 
-    test("that always fail are given up, listed, and called again on demand", async () => {
+    test("that always fail are given up after 15 attempts, listed, and called again on demand", async () => {
       const recorder = new Recorder();
       recorder.act = ({ instanceId }) => {
         throw new TypeError(`no ${instanceId}\0\ud800`);
@@ -246,7 +246,7 @@ export function hooks(on: StoreFixture): void {
       expect((await s.admin.failed()).deliveries.length).toBe(1);
     });
 
-    test("are called again after their process died", async () => {
+    test("are called again once the delivery lease of a dead process has run out", async () => {
       const recorder = new Recorder();
       recorder.act = ({ attempt }) => (attempt === 1 ? never() : undefined);
       const { onInstanceFinished } = recorder.hooks;
@@ -265,7 +265,7 @@ export function hooks(on: StoreFixture): void {
       expect(two).toEqual({ ...one, attempt: 2 });
     });
 
-    test("that the code has no more are reported, and dropped on demand", async () => {
+    test("that the code no longer has are reported, and dropped on demand", async () => {
       const recorder = new Recorder();
       const s = await stage(on, ends);
       const peer = await s.peer({ OTHER: ends }, { hooks: recorder.hooks });
@@ -286,7 +286,7 @@ export function hooks(on: StoreFixture): void {
       expect(await s.admin.unregister("onInstanceFinished")).toBe(0);
     });
 
-    test("with a name that is none are refused", async () => {
+    test("with an unknown name, or that are not functions, are refused", async () => {
       const { store } = await on.open();
       const workflows = { MAIN: { name: "main", run: ends } } as unknown as Registry;
       const make = (given: object) => createWorkflows({ workflows, store, hooks: given });
@@ -296,7 +296,7 @@ export function hooks(on: StoreFixture): void {
       expect(() => make({ onInstanceFinished: "x" })).toThrow("must be a function");
     });
 
-    test("of a process without a runner are called right after its commit", async () => {
+    test("are called right after the commit in a process without a runner", async () => {
       const { pawl, recorder, create } = await served(on);
       const held = new Gate();
       recorder.act = () => held.passed;
@@ -316,7 +316,7 @@ export function hooks(on: StoreFixture): void {
       held.open();
     });
 
-    test("of a process without a runner are called again, though the store's clock is behind", async () => {
+    test("are called again in a process without a runner even if the store's clock is behind", async () => {
       const clock = new VirtualTime();
       const asked = counting();
       const { recorder, create } = await served(on, { clock, around: asked.around });
@@ -330,7 +330,7 @@ export function hooks(on: StoreFixture): void {
       await until(() => recorder.told.length === 2, "called again");
     });
 
-    test("are waited for by a stop, and by a tick for a while", async () => {
+    test("are awaited by a stop, but only for a while by a tick", async () => {
       const { pawl, recorder, create } = await served(on);
       const held = new Gate();
       recorder.act = (told) => ("status" in told ? held.passed : undefined);
@@ -367,14 +367,14 @@ export function hooks(on: StoreFixture): void {
 }
 
 type Served = {
-  /** One that is there already. */
+  /** A database to reuse, which the caller destroys. */
   readonly database?: TestDatabase;
-  /** Stands in for the database's; the process keeps its own. */
+  /** Stands in for the database's clock. The process keeps its own. */
   readonly clock?: VirtualTime;
   readonly around?: (store: Store) => Store;
 };
 
-/** A process as users have it, without a dispatcher. */
+/** A process as users run it, without a dispatcher. */
 async function served(on: StoreFixture, { database: given, clock, around }: Served = {}) {
   const database = given ?? (await on.open(clock === undefined ? {} : { clock }));
   const recorder = new Recorder();

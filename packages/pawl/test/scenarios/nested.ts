@@ -7,7 +7,7 @@ const thrice = { retries: { limit: 2, delay: "1 second", backoff: "constant" } }
 
 export function nested(on: StoreFixture): void {
   describe.each(memories)("steps within the bodies of steps, %s", (_memory, runner) => {
-    test("counted names are counted within each of them", async () => {
+    test("counted names are counted within each outer step", async () => {
       const charged: string[] = [];
       const s = await stage(
         on,
@@ -37,7 +37,7 @@ export function nested(on: StoreFixture): void {
     });
 
     test.each(["cached", "counted", "error"] as const)(
-      "with %s names, an inner step that ended does not run again when the outer one is tried again",
+      "with %s names, an inner step that ended does not run again when the outer step is retried",
       async (repeatedStepNames) => {
         const ran: string[] = [];
         const s = await stage(
@@ -61,7 +61,7 @@ export function nested(on: StoreFixture): void {
 
   describe("steps within the bodies of steps", () => {
     test.each(["cached", "counted", "error"] as const)(
-      "with %s names, they are found again by the next owner",
+      "with %s names, the next owner finds the recorded inner steps",
       async (repeatedStepNames) => {
         const ran: string[] = [];
         let isDeadly = true;
@@ -74,7 +74,7 @@ export function nested(on: StoreFixture): void {
                 ran.push("inner");
                 return "kept";
               });
-              // Its body begins when the other's result is written.
+              // The body of "deadly" begins once the result of "inner" is written.
               await step.do("deadly", async () => {
                 if (!isDeadly) return;
                 isDeadly = false;
@@ -95,7 +95,7 @@ export function nested(on: StoreFixture): void {
       },
     );
 
-    test("an attempt joins the inner step that the last one, timed out, had begun", async () => {
+    test("an attempt joins the inner step that the previous attempt began before it timed out", async () => {
       let charges = 0;
       const [charging, done] = [new Gate(), new Gate()];
       const s = await stage(on, (_event, step) =>

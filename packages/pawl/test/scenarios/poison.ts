@@ -5,7 +5,7 @@ import { evicting, open, stage, type Code } from "./stage.js";
 
 export function poison(on: StoreFixture): void {
   describe("poison", () => {
-    test("a workflow whose constructor throws errors, and only itself", async () => {
+    test("a workflow whose constructor throws errors only its own instance", async () => {
       class Poison extends WorkflowEntrypoint {
         readonly broken = ((): never => {
           throw new RangeError("in a field initialiser");
@@ -35,7 +35,7 @@ export function poison(on: StoreFixture): void {
 
     test.each<[string, Code]>([
       [
-        "asks again and again for what it has",
+        "calls the same recorded step again and again",
         async (_event, step) => {
           for (;;) {
             if (await step.do("check", () => false)) return;
@@ -44,12 +44,12 @@ export function poison(on: StoreFixture): void {
         },
       ],
       [
-        "calls a step wrongly again and again",
+        "calls a step with invalid arguments again and again",
         async (_event, step) => {
           for (;;) await step.sleep("pause", "a while").catch(() => {});
         },
       ],
-    ])("a loop that %s ends, and holds nobody up", async (_what, endless) => {
+    ])("a loop that %s ends, and holds up no other run", async (_what, endless) => {
       const s = await stage(on, {
         ENDLESS: endless,
         HEALTHY: (_event, step) => step.do("a", () => "fine"),
@@ -64,7 +64,7 @@ export function poison(on: StoreFixture): void {
       expect(await good.status()).toEqual({ status: "complete", output: "fine" });
     });
 
-    test("a body that throws what cannot be looked at fails like any other", async () => {
+    test("a body that throws a value that cannot be inspected fails like any other", async () => {
       const s = await stage(on, (_event, step) =>
         step.do("hostile", { retries: { limit: 1, delay: "1 second" } }, () => {
           const { proxy, revoke } = Proxy.revocable({}, {});
@@ -77,7 +77,7 @@ export function poison(on: StoreFixture): void {
       expect((await s.toEnd(i)).status).toBe("errored");
     });
 
-    test("a logger that throws changes nothing", async () => {
+    test("a logger that throws does not affect the run", async () => {
       const broken = (): never => {
         throw new Error("the pipe is gone");
       };
@@ -95,7 +95,7 @@ export function poison(on: StoreFixture): void {
       expect(await s.run()).toEqual({ status: "complete", output: "fine" });
     });
 
-    test("code that throws before its first step, synchronously or not, errors only itself", async () => {
+    test("code that throws before its first step, synchronously or not, errors only its own instance", async () => {
       const s = await stage(on, (event, step) => {
         if (event.payload === "sync") throw new Error("sync");
         if (event.payload === "async") return Promise.reject(new Error("async"));
@@ -121,7 +121,7 @@ export function poison(on: StoreFixture): void {
           }),
       ],
       [
-        "that causes itself",
+        "that is its own cause",
         () => {
           const error = new Error("loop");
           error.cause = error;
@@ -160,7 +160,7 @@ export function poison(on: StoreFixture): void {
       expect(JSON.stringify(status.error).length).toBeLessThan(70_000);
     });
 
-    test("a huge history hurts nobody: it is replayed, and its neighbours go on", async () => {
+    test("a huge history is replayed without holding up its neighbours", async () => {
       const text = "x".repeat(100_000);
       const s = await stage(
         on,
@@ -183,7 +183,7 @@ export function poison(on: StoreFixture): void {
       expect(await huge.status()).toEqual({ status: "complete", output: 8_000_000 });
     });
 
-    test("a body that throws after it was abandoned, or rejects twice, ends no process", async () => {
+    test("a body that throws after its run has ended causes no unhandled rejection", async () => {
       const s = await stage(on, async (_event, step) => {
         void step.do("a", async () => {
           await new Promise((resolve) => setTimeout(resolve, 5));
@@ -193,7 +193,7 @@ export function poison(on: StoreFixture): void {
         return "done";
       });
       expect(await s.output()).toBe("done");
-      // Vitest fails the run on an unhandled rejection: give it the chance to happen.
+      // Vitest fails on an unhandled rejection. This gives one the time to happen.
       await new Promise((resolve) => setTimeout(resolve, 20));
     });
 

@@ -14,7 +14,7 @@ const fails = (message: string) => (): never => {
   throw new Error(message);
 };
 
-/** Each ends by itself as time passes. */
+/** Each program ends by itself as time passes. */
 const programs: readonly {
   readonly name: string;
   readonly code: Code;
@@ -54,7 +54,7 @@ const programs: readonly {
       await step.sleep("nap again", 1_000);
       return winner;
     },
-    // Settlements reach the code one by one, each in a macrotask: depth does not matter.
+    // Settlements are delivered one by one, each in a macrotask of its own, so the depth does not matter.
     expected: "deep",
   },
   {
@@ -75,7 +75,7 @@ const programs: readonly {
     expected: "flaky",
   },
   {
-    name: "any: the first that succeeds, past those that fail",
+    name: "any: gives the first that succeeds, past those that fail",
     code: async (_event, step) => {
       const value = await Promise.any([
         step.do("fails", once, fails("a")),
@@ -88,7 +88,7 @@ const programs: readonly {
     expected: "quick",
   },
   {
-    name: "any of failures only: an AggregateError with all of them in order",
+    name: "any of failures only: throws an AggregateError with all of them in order",
     code: async (_event, step) => {
       const error = await Promise.any([
         step.do("a", once, fails("a")),
@@ -147,7 +147,7 @@ const programs: readonly {
     expected: ["a", "b", "c"],
   },
   {
-    name: "branches that each have steps of their own, decided by who is first twice",
+    name: "branches with steps of their own, where the first branch to end decides the next step",
     code: async (_event, step) => {
       const branch = async (name: string, ms: number): Promise<string> => {
         for (let n = 0; n < 3; n++) {
@@ -193,7 +193,7 @@ export function races(on: StoreFixture): void {
     test.each([
       ["event", "deep", 12, 0],
       ["event", "flat", 0, 12],
-    ])("an %s and a timer: who came first wins, the event %s", async (_what, _how, a, b) => {
+    ])("an %s races a timer, and the earlier one wins (event %s)", async (_what, _how, a, b) => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -212,12 +212,12 @@ export function races(on: StoreFixture): void {
       await early.sendEvent({ type: "go" });
       await s.clock.advance(2);
       await late.sendEvent({ type: "go" });
-      // Both are looked at only now, when event and timer are long there.
+      // Both runs are claimed only now, long after the event and the timer.
       expect(await s.toEnd(early)).toMatchObject({ output: "event" });
       expect(await s.toEnd(late)).toMatchObject({ output: "timer" });
     });
 
-    test("an event for a wait whose race is lost is still taken by that wait", async () => {
+    test("a wait that has lost its race still takes the next event of its type", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -237,7 +237,7 @@ export function races(on: StoreFixture): void {
       expect(await s.toEnd(i)).toMatchObject({ output: [1, 2] });
     });
 
-    test("steps that end in an order of their own are replayed in that order", async () => {
+    test("steps are replayed in the order in which they ended", async () => {
       const gates = { a: new Gate(), b: new Gate(), c: new Gate() };
       const orders: string[][] = [];
       const s = await stage(
@@ -289,7 +289,7 @@ export function races(on: StoreFixture): void {
       expect(await i.result({ timeout: 0 })).toEqual(program.expected);
     });
 
-    test("a parked run whose code goes on by itself is opened again, and replays as it went", async () => {
+    test("a parked run whose code goes on by itself is reopened, and replays the same way", async () => {
       const outside = new Gate();
       let marks = 0;
       const s = await stage(on, async (_event, step) => {

@@ -6,7 +6,7 @@ import { holding, losing, switchable } from "./store-wrappers.js";
 
 const LEASE_MS = 30_000;
 
-/** The process dies while a body executes; another one takes over when the lease has run out. */
+/** Crashes the process while a body executes. Another runner takes over once the lease has run out. */
 async function crashDuring(s: Stage, body: { entered: { passed: Promise<void> } }): Promise<void> {
   void s.turn();
   await body.entered.passed;
@@ -19,7 +19,9 @@ async function crash(s: Stage): Promise<void> {
   await s.clock.advance(LEASE_MS);
 }
 
-/** A timer that is due when the code that set it has done what it can: the process was busy. */
+/**
+ * Returns a timer that is already due when the code that set it has done all it can, as in a busy process.
+ */
 function overAtOnce(): Promise<void> {
   const over = new Promise<void>((resolve) => void setTimeout(resolve, 1));
   const until = performance.now() + 5;
@@ -29,7 +31,7 @@ function overAtOnce(): Promise<void> {
 
 export function recovery(on: StoreFixture): void {
   describe("recovery", () => {
-    test("after a crash another runner goes on, when the lease is over and not before", async () => {
+    test("after a crash another runner goes on once the lease has run out, and not before", async () => {
       const dead = new HeldBody();
       const calls: string[] = [];
       const s = await stage(on, async (_event, step) => {
@@ -48,7 +50,7 @@ export function recovery(on: StoreFixture): void {
       await s.pass(LEASE_MS - 1);
       expect(calls).toEqual(["a", "b 1"]);
       expect(await i.status()).toEqual({ status: "running" });
-      // Runners look for dead ones ten times a lease.
+      // Runners look for dead ones ten times per lease.
       await s.pass(LEASE_MS / 10);
       expect(await i.status()).toEqual({ status: "complete", output: [1, 2] });
       expect(calls).toEqual(["a", "b 1", "b 2"]);
@@ -87,7 +89,7 @@ export function recovery(on: StoreFixture): void {
       expect(entries).toBe(3);
     });
 
-    test("nor behind something that is no step, and was over before the engine looked", async () => {
+    test("nor is a step behind a non-step await that was over before the engine looked", async () => {
       let lives = 0;
       const entries: number[] = [];
       const s = await stage(on, async (_event, step) => {
@@ -112,7 +114,7 @@ export function recovery(on: StoreFixture): void {
       expect(entries).toEqual([1, 2]);
     });
 
-    test("failures and crashes are counted together", async () => {
+    test("failures and crashes count against the same limit", async () => {
       const attempts: number[] = [];
       const s = await stage(on, (_event, step) =>
         step.do("mixed", { retries: { limit: 2, delay: 1 } }, ({ attempt }) => {
@@ -133,7 +135,7 @@ export function recovery(on: StoreFixture): void {
       expect(attempts).toEqual([1, 2, 3]);
     });
 
-    test("history tells of the attempts whose runners died, and how long they ran as far as is known", async () => {
+    test("history shows the attempts whose runners died, and how long they ran as far as is known", async () => {
       const s = await stage(on, async (_event, step) => {
         await step.do("before", () => {});
         return step.do(
@@ -189,7 +191,7 @@ export function recovery(on: StoreFixture): void {
       ]);
     });
 
-    test("an attempt that died before anything was written of it is told of, too", async () => {
+    test("history shows an attempt whose runner died before anything of it was written", async () => {
       const dead = new HeldBody();
       const s = await stage(on, (_event, step) =>
         step.do("a", { retries: { limit: 1, delay: 1 } }, dead.body).catch((error: Error) => {
@@ -231,7 +233,7 @@ export function recovery(on: StoreFixture): void {
       expect(dead.entries).toBe(1);
     });
 
-    test("a crash charges every step that was running, and none that waited for its retry", async () => {
+    test("a crash charges every step that was running, and none that was waiting for its retry", async () => {
       const attempts: Record<string, number[]> = { a: [], b: [], waiting: [] };
       const hold = new HeldBody();
       const s = await stage(on, (_event, step) =>
@@ -257,7 +259,7 @@ export function recovery(on: StoreFixture): void {
       expect(attempts).toEqual({ a: [1, 2], b: [1, 2], waiting: [1, 2] });
     });
 
-    test("a run that keeps killing its process ends as RunCrashedError; its neighbours do not", async () => {
+    test("a run that keeps killing its process errors with RunCrashedError, and its neighbours complete", async () => {
       let entries = 0;
       const s = await stage(on, async (event, step) => {
         if (event.payload === "healthy") {
@@ -288,7 +290,7 @@ export function recovery(on: StoreFixture): void {
       }
     });
 
-    test("a run that waits while another one kills process after process is not counted as dead", async () => {
+    test("a run that waits for its turn while others kill process after process is not blamed for it", async () => {
       const s = await stage(on, (event, step) =>
         step.do("a", { retries: { limit: Infinity, delay: 1 } }, () => {
           if (event.payload !== "killer") return "fine";
@@ -312,7 +314,7 @@ export function recovery(on: StoreFixture): void {
       }
     });
 
-    test.each([[""], [", also if it is paused each time"]])(
+    test.each([[""], [", even if it is paused each time"]])(
       "a run that makes progress between crashes survives any number of them%s",
       async (pauses) => {
         const killed = new Set<number>();
@@ -343,7 +345,7 @@ export function recovery(on: StoreFixture): void {
       },
     );
 
-    test("runs that may be what kills their processes run one at a time, also if the answer to their claim was lost", async () => {
+    test("runs suspected of killing their processes run one at a time, even if the answer to their claim was lost", async () => {
       const claim = losing("claim");
       const held = [new HeldBody(), new HeldBody()];
       let running = 0;
@@ -369,7 +371,7 @@ export function recovery(on: StoreFixture): void {
       expect(held.map(({ entries }) => entries)).toEqual([3, 3]);
     });
 
-    test("a crash costs an attempt, also if the run is paused in the place of its dead owner", async () => {
+    test("a crash costs an attempt even if the takeover only pauses the run", async () => {
       const dead = new HeldBody();
       const attempts: number[] = [];
       const s = await stage(on, (_event, step) =>
@@ -390,7 +392,7 @@ export function recovery(on: StoreFixture): void {
       expect(attempts).toEqual([1, 2]);
     });
 
-    test("code that kills its process outside of any step ends as RunCrashedError too", async () => {
+    test("code that kills its process outside of any step errors with RunCrashedError, too", async () => {
       let starts = 0;
       const s = await stage(on, async () => {
         starts += 1;
@@ -408,7 +410,7 @@ export function recovery(on: StoreFixture): void {
       expect(starts).toBe(5);
     });
 
-    test("a body that runs for many leases keeps its run: heartbeats renew it", async () => {
+    test("a body that runs for many leases keeps its run, because heartbeats renew the lease", async () => {
       const long = new HeldBody<string>();
       const s = await stage(on, (_event, step) => step.do("long", { timeout: "1 day" }, long.body));
       const i = await s.create();
@@ -426,7 +428,7 @@ export function recovery(on: StoreFixture): void {
       expect(long.entries).toBe(1);
     });
 
-    test("a process cut off from the database loses its runs: signals fire, results are dropped", async () => {
+    test("a process cut off from the database loses its runs: signals fire, and results are dropped", async () => {
       const line = switchable();
       const zombie = new HeldBody<string>();
       const s = await stage(
@@ -454,7 +456,7 @@ export function recovery(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "second" });
     });
 
-    test("after an outage that all have seen, however long, nobody is taken for dead", async () => {
+    test("after an outage that every process has seen, however long, no runner is taken for dead", async () => {
       const line = switchable();
       const body = new HeldBody<string>();
       const s = await stage(on, (_event, step) => step.do("a", { timeout: "1 day" }, body.body), {
@@ -515,14 +517,14 @@ export function recovery(on: StoreFixture): void {
       expect(calls).toEqual([]);
       expect(await s.steps(i)).toMatchObject([{ name: "a", result: "a" }]);
       expect(await i.status()).toEqual({ status: "queued" });
-      // No lease has to run out.
+      // The run was given back, so no lease has to run out.
       await s.addRunner().tick();
       expect(await i.status()).toEqual({ status: "complete", output: ["a", 1] });
       expect(body.entries).toBe(1);
     });
 
     test.each([[5], [0]])(
-      "gives a body back that outlasts it; with limit %i that costs no attempt",
+      "gives back a body that outlasts it, which runs again only if its limit of %i allows retries",
       async (limit) => {
         const body = new HeldBody<string>();
         const attempts: number[] = [];
@@ -546,14 +548,14 @@ export function recovery(on: StoreFixture): void {
           expect(await i.status()).toEqual({ status: "complete", output: "second" });
           expect(attempts).toEqual([1, 1]);
         } else {
-          // It may have had its effect: what promises "at most once" must not run again.
+          // The body may have had its effect, so a step that promises "at most once" must not run again.
           expect(await i.status()).toMatchObject({ error: { name: "StepMaxAttemptsExceeded" } });
           expect(attempts).toEqual([1]);
         }
       },
     );
 
-    /** A runner that is asked to stop while its answer to `verb` is on its way. */
+    /** Stops a runner while the answer to its `verb` is on its way. */
     async function stoppedDuring(
       verb: "claim" | "create",
       begin: (s: Stage, hold: () => void) => Promise<{ i: Instance; turn?: Promise<unknown> }>,
@@ -580,7 +582,7 @@ export function recovery(on: StoreFixture): void {
       expect(attempts).toEqual([1]);
     }
 
-    test("waits for a claim that is on its way, and gives back what it brings at no cost", () =>
+    test("waits for a claim that is on its way, and gives back the claimed run at no cost", () =>
       stoppedDuring("claim", async (s, hold) => {
         const i = await s.create();
         hold();
@@ -594,7 +596,7 @@ export function recovery(on: StoreFixture): void {
         return { i: await s.create() };
       }));
 
-    test("of an idle runner is immediate, and it may serve again", async () => {
+    test("of an idle runner is immediate, and the runner may serve again", async () => {
       const s = await stage(on, () => "done");
       await s.h.tick();
       await s.h.runner.stop(60_000);

@@ -5,7 +5,7 @@ import { evicting, HeldBody, memories, stage, type StageOptions } from "./stage.
 
 type Retries = Partial<WorkflowRetries>;
 
-/** A step that always fails: when each attempt began, from the first one on. */
+/** Runs a step that always fails, and returns when each attempt began, counted from the first. */
 async function attemptsOf(
   on: StoreFixture,
   error: (now: number) => unknown,
@@ -50,7 +50,7 @@ export function retries(on: StoreFixture): void {
       expect(after).toEqual(expected);
     });
 
-    test("a retry is not a millisecond early", async () => {
+    test("a retry begins at its time and not a millisecond before", async () => {
       let calls = 0;
       const s = await stage(
         on,
@@ -96,7 +96,7 @@ export function retries(on: StoreFixture): void {
       expect(second - failedAt).toBe(10_000);
     });
 
-    test("limit counts retries: 0 is one attempt, 2 are three", async () => {
+    test("limit counts retries: 0 means one attempt, 2 means three", async () => {
       for (const [limit, attempts] of [
         [0, 1],
         [2, 3],
@@ -106,7 +106,7 @@ export function retries(on: StoreFixture): void {
       }
     });
 
-    test("Infinity retries for as long as it takes", async () => {
+    test("a limit of Infinity retries for as long as it takes", async () => {
       let calls = 0;
       const s = await stage(
         on,
@@ -126,7 +126,7 @@ export function retries(on: StoreFixture): void {
       expect(calls).toBe(40);
     });
 
-    test("exponential delays without end stay below the longest allowed sleep", async () => {
+    test("exponential delays without a limit stay below the longest allowed sleep", async () => {
       const s = await stage(on, (_event, step) =>
         step.do("x", { retries: { limit: Infinity, delay: "100 days" } }, ({ attempt }) => {
           if (attempt < 5) throw new Error("not yet");
@@ -154,7 +154,7 @@ export function retries(on: StoreFixture): void {
       expect(status).toEqual({ status: "errored", error: { name, message } });
     });
 
-    test("NonRetryableError of a second copy of the module is one too", async () => {
+    test("a NonRetryableError from a second copy of the module ends the step at once, too", async () => {
       vi.resetModules();
       const copy = await import("../../src/model/errors.js");
       expect(copy.NonRetryableError).not.toBe(NonRetryableError);
@@ -197,7 +197,7 @@ export function retries(on: StoreFixture): void {
     });
 
     test.each([[Number.NaN], [-1], [Infinity], ["3"], [new Date(Number.NaN)]])(
-      "a retryAfter of %s is no answer: the step's own delay holds",
+      "a retryAfter of %s is ignored, and the step's own delay applies",
       async (retryAfter) => {
         const error = () => withFields({ status: 503, retryAfter });
         expect((await attemptsOf(on, error, { limit: 1, delay: 1_000 })).after).toEqual([0, 1_000]);
@@ -217,12 +217,12 @@ export function retries(on: StoreFixture): void {
       [500, true],
       [503, true],
       [399, true],
-    ])("an error with HTTP status %i: another attempt? %s", async (status, isRetried) => {
+    ])("an error with HTTP status %i is retried: %s", async (status, isRetried) => {
       const { after } = await attemptsOf(on, () => withFields({ status }), { limit: 1, delay: 5 });
       expect(after.length).toBe(isRetried ? 2 : 1);
     });
 
-    test("a status that is not a number says nothing", async () => {
+    test("a status that is not a number is ignored", async () => {
       const { after } = await attemptsOf(on, () => withFields({ status: "404" }), {
         limit: 1,
         delay: 5,
@@ -235,7 +235,7 @@ export function retries(on: StoreFixture): void {
       expect((await attemptsOf(on, error, { limit: 1, delay: 5 })).after.length).toBe(2);
     });
 
-    test("retryable decides instead of the status, and sees the thrown value itself", async () => {
+    test("retryable decides instead of the status, and receives the thrown value itself", async () => {
       class Special extends Error {
         status = 404;
         #secret = 1;
@@ -249,7 +249,7 @@ export function retries(on: StoreFixture): void {
       expect((await attemptsOf(on, plain, given)).after.length).toBe(1);
     });
 
-    test("retryable does not overrule a NonRetryableError, and one that throws has no opinion", async () => {
+    test("retryable does not overrule a NonRetryableError, and is ignored if it throws", async () => {
       const always = { limit: 1, delay: 5, retryable: () => true };
       expect((await attemptsOf(on, () => new NonRetryableError("x"), always)).after.length).toBe(1);
       const broken = {
@@ -304,7 +304,7 @@ export function retries(on: StoreFixture): void {
       expect(status.error?.message).toContain(field);
     });
 
-    test("stepDefaults hold for steps that say nothing, field by field", async () => {
+    test("stepDefaults fill in what a step's config leaves out, field by field", async () => {
       const times: number[] = [];
       const s = await stage(
         on,

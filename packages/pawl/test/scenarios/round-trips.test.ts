@@ -5,7 +5,8 @@ import { ifAsked } from "../conformance/conforms.js";
 import { mysqlFamily, postgres, type ServerFixture } from "../fixtures.js";
 import { stage, type Code } from "./stage.js";
 
-// What a run costs at the driver: statements that travel to the server, and commits among them.
+// These tests count what a run costs at the driver: the statements sent to the server, and the commits among
+// them.
 
 const stepsCode: Code = async (event, step) => {
   for (let n = 0; n < event.payload; n++) await step.do(`step ${n}`, () => 1);
@@ -41,14 +42,16 @@ const mysqlConnections = [
   },
 ];
 
-/** SHOW and DISCARD renew plans, once a second; LISTEN opens a line for hints, at any time. */
+/**
+ * SHOW and DISCARD renew plans once a second, and LISTEN opens a line for hints at any time. None is a write.
+ */
 const isWrite = (text: string): boolean => !/^(SELECT|SET|SHOW|DISCARD|LISTEN)\b/i.test(text);
 
 async function inProcess(on: ServerFixture, k: number, spy: () => Spied): Promise<string[]> {
   const s = await stage(on, stepsCode);
   await s.h.tick();
   s.h.runner.serve(() => {});
-  // Once unseen: connections open, statements are prepared.
+  // The first run is not counted: it opens connections and prepares statements.
   await (await s.create(1)).result();
   const { statements } = spy();
   const i = await s.create(k);
@@ -56,7 +59,10 @@ async function inProcess(on: ServerFixture, k: number, spy: () => Spied): Promis
   return statements;
 }
 
-/** What writes instances while so many are created one by one, by callers that do not wait for each other. */
+/**
+ * Returns the statements that insert instances while `count` callers create one each, without waiting for
+ * each other.
+ */
 async function creating(on: ServerFixture, count: number, spy: () => Spied): Promise<string[]> {
   const s = await stage(on, stepsCode);
   await s.create(0);
@@ -72,14 +78,14 @@ ifAsked("postgres", (url) => {
     const on = postgres(url);
     afterAll(() => on.dispose());
 
-    test.each([1, 5, 50])("a run of %i steps: one statement a commit", async (k) => {
+    test.each([1, 5, 50])("a run of %i steps takes one statement per commit", async (k) => {
       const statements = await inProcess(on, k, () => watching(pgClients));
       expect(statements.filter(isWrite), statements.join("\n")).toHaveLength(k + 1);
       // No transaction spans round trips.
       expect(statements.filter((text) => /^(BEGIN|COMMIT)/.test(text))).toEqual([]);
     });
 
-    test("creates at the same time: one statement for all", async () => {
+    test("concurrent creates take one statement for all", async () => {
       expect(await creating(on, 50, () => watching(pgClients))).toHaveLength(1);
     });
   });
@@ -101,7 +107,7 @@ for (const store of ["mariadb", "mysql"] as const) {
         }
       });
 
-      test("creates at the same time: one transaction for all", async () => {
+      test("concurrent creates take one transaction for all", async () => {
         expect(await creating(on, 50, () => watching(mysqlConnections))).toHaveLength(1);
       });
     });

@@ -38,7 +38,7 @@ export function runner(on: StoreFixture): void {
       expect(await s.h.tick()).toEqual({ processed: 3, nextWakeInMs: null });
     });
 
-    test("maxSteps bounds how many bodies a tick starts; the rest goes on later, at no cost", async () => {
+    test("maxSteps bounds how many bodies a tick starts, and the rest run later at no cost", async () => {
       const attempts: number[] = [];
       const s = await stage(on, async (_event, step) => {
         for (let n = 0; n < 5; n++) {
@@ -56,7 +56,7 @@ export function runner(on: StoreFixture): void {
       for (const each of [i, j]) expect(await each.status()).toMatchObject({ output: "done" });
     });
 
-    test("a tick tells how long it is until the next run is due", async () => {
+    test("a tick reports how long it is until the next run is due", async () => {
       const s = await stage(on, (event, step) => step.sleep("nap", event.payload));
       expect(await s.h.tick()).toEqual({ processed: 0, nextWakeInMs: null });
       await s.create(60_000);
@@ -66,7 +66,7 @@ export function runner(on: StoreFixture): void {
       expect(await s.h.tick()).toEqual({ processed: 0, nextWakeInMs: 1_000 });
     });
 
-    test("a slow step delays nobody: slots free one by one", async () => {
+    test("a slow step delays no other run: slots become free one by one", async () => {
       const slow = new HeldBody<string>();
       const s = await stage(
         on,
@@ -89,7 +89,7 @@ export function runner(on: StoreFixture): void {
       expect(await first.status()).toEqual({ status: "complete", output: "slow" });
     });
 
-    test("never more runs at once than its concurrency", async () => {
+    test("a runner never has more runs at once than its concurrency", async () => {
       const held: HeldBody[] = [];
       const s = await stage(
         on,
@@ -112,7 +112,7 @@ export function runner(on: StoreFixture): void {
       expect(s.h.runner.freeSlots).toBe(3);
     });
 
-    test("runs that resume go before new ones, the oldest first", async () => {
+    test("of the runs that resume, the one that fell due first goes first", async () => {
       const order: string[] = [];
       const s = await stage(on, async (event, step) => {
         if (event.payload.startsWith("old")) await step.sleep("nap", event.payload.length * 1_000);
@@ -122,7 +122,7 @@ export function runner(on: StoreFixture): void {
       await s.start("old nap");
       await s.create("new");
       await s.clock.advance("1 minute");
-      // One at a time there is no share for new runs.
+      // With one slot at a time there would be no share for new runs.
       for (let n = 0; n < 3; n++) await s.h.tick({ maxInstances: 2 });
       expect(order.indexOf("old nap")).toBeLessThan(order.indexOf("old long nap"));
       expect(order).toHaveLength(3);
@@ -147,7 +147,7 @@ export function runner(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ status: "complete" });
     });
 
-    test("a workflow that a runner does not know is left for one that does, and costs it nothing", async () => {
+    test("a workflow that a runner does not know is left for one that does, at no cost", async () => {
       const s = await stage(on, { MAIN: () => "main", OTHER: () => "other" });
       const stranger = await s.peer({ OTHER: () => "other" });
       const i = await s.create();
@@ -160,7 +160,7 @@ export function runner(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "main" });
     });
 
-    test("a workflow that a runner does not know is reported, once, and soon enough", async () => {
+    test("a workflow that a runner does not know is reported once, within a minute", async () => {
       const s = await stage(on, { MAIN: () => "main", OTHER: () => "other", NEW: () => "new" });
       const stranger = await s.peer({ OTHER: () => "other" });
       const unknown = (): object[] =>
@@ -180,7 +180,7 @@ export function runner(on: StoreFixture): void {
       expect(unknown().slice(1)).toEqual([{ workflow: "new", queue: "default" }]);
     });
 
-    test("a runner that cannot find out what it does not know works on", async () => {
+    test("a runner whose search for unknown workflows fails works on", async () => {
       const s = await stage(on, () => "done", {
         around: (store) =>
           new Proxy(store, {
@@ -195,7 +195,7 @@ export function runner(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "done" });
     });
 
-    test("a parked run is taken on by any runner, and by the first again without harm", async () => {
+    test("a parked run can be resumed by any runner, and by the first one again without harm", async () => {
       const owners: string[] = [];
       const s = await stage(on, async (_event, step) => {
         for (let n = 0; n < 4; n++) {
@@ -214,7 +214,7 @@ export function runner(on: StoreFixture): void {
       expect(owners.length).toBe(4);
     });
 
-    test("a runner that awaits something other than a step keeps its place, and says so after a while", async () => {
+    test("a run that awaits something other than a step keeps its slot, and is reported after a while", async () => {
       const s = await stage(on, () => new Promise(() => {}), { runner: { concurrency: 2 } });
       const i = await s.create();
       void s.turn();

@@ -5,12 +5,15 @@ import { until } from "../support/until.js";
 import { HeldBody, type Code, type Instance, type Stage } from "./stage.js";
 import { counting } from "./store-wrappers.js";
 
-/** So long that hints must do it alone. */
+/** So long that only hints can wake the dispatcher. */
 const SELDOM_MS = 60_000;
-/** Timers of runs that parked since the last look are found by polling. */
+/** Timers of runs that parked since the last claim are found by polling this often. */
 const OFTEN_MS = 20;
 
-/** As small as a dispatcher can be: looks when told to, when something is due, and now and then. */
+/**
+ * The smallest possible dispatcher. It starts what is due when woken, when something falls due, and now and
+ * then.
+ */
 function dispatch({ runner }: Workflows<Registry, unknown>, pollMs: number): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
@@ -90,7 +93,7 @@ export function served(on: StoreFixture): void {
       expect(await i.result({ timeout: "20 seconds" })).toBe("hello");
     });
 
-    test("a slow step delays nobody", async () => {
+    test("does not let a slow step delay other runs", async () => {
       const slow = new HeldBody<string>();
       const { create } = await serving(on, (event, step) =>
         step.do("a", (context) => (event.payload === "slow" ? slow.body(context) : "quick")),
@@ -104,7 +107,7 @@ export function served(on: StoreFixture): void {
       expect(await first.result({ timeout: "20 seconds" })).toBe("slow");
     });
 
-    test("terminate stops a running body's run at once", async () => {
+    test("aborts a running body at once when its instance is terminated", async () => {
       const body = new HeldBody<string>();
       const { create } = await serving(on, (_event, step) => step.do("a", body.body));
       const i = await create();
@@ -115,7 +118,7 @@ export function served(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "terminated" });
     });
 
-    test("a stop drains; the next process goes on with attempt 1", async () => {
+    test("drains on a stop, and the next process goes on with attempt 1", async () => {
       const body = new HeldBody<string>();
       const attempts: number[] = [];
       const { pawl, create, start } = await serving(on, async (_event, step) => {

@@ -18,11 +18,11 @@ import type { Runner } from "../../src/runner/runner.js";
 import { webRuntime } from "../../src/runtime.js";
 import type { StoreFixture, TestDatabase } from "../../src/testing/conformance/index.js";
 
-// The one place where scenarios get their harness from.
+// Every scenario gets its harness from this file.
 
 type Bindings = Readonly<Record<string, Workflow<unknown, InstanceTypes, unknown>>>;
 export type Instance = WorkflowInstance<InstanceTypes, unknown>;
-/** Scenarios choose their params; inference has tests of its own. */
+/** Scenarios choose their own params. Inference has tests of its own. */
 export type AnyEvent = Omit<WorkflowEvent, "payload"> & { readonly payload: any };
 
 /** A workflow's code, and what it is given. */
@@ -36,15 +36,15 @@ export type LogEntry = { readonly level: string; readonly event: string; readonl
 
 export type StageOptions = {
   readonly runner?: Partial<RunnerOptions>;
-  /** Sees every call to the store. */
+  /** Wraps the store, and so sees every call to it. */
   readonly around?: (store: Store, clock: VirtualTime) => Store;
 };
 
 type EngineOptions = Partial<Omit<WorkflowsOptions<Registry, unknown>, "workflows">>;
 
-/** Forgets every run as soon as it parks: each wake is a replay. */
+/** Forgets every run as soon as it parks, so that each wake is a replay. */
 export const evicting = { live: { runs: 0, bytes: 0 } } as const;
-/** Both ways to go on after a park; the outcome must be the same. */
+/** The two ways to go on after a park. The outcome must be the same. */
 export const memories = [
   ["live", {}],
   ["replayed after every park", evicting],
@@ -60,7 +60,9 @@ type Opened<R extends Registry> = {
   ): Promise<Harness<Registry, unknown>>;
 };
 
-/** An empty database, a clock that stands still, and one runner. All of it goes when the test ends. */
+/**
+ * Opens an empty database with a clock that stands still and one runner. All of it goes when the test ends.
+ */
 export async function open<const R extends Registry>(
   fixture: StoreFixture,
   options: WorkflowsOptions<R, unknown> & StageOptions,
@@ -80,7 +82,8 @@ export async function open<const R extends Registry>(
       ...given,
       store: around(store, clock),
       clock,
-      // A database that the whole machine waits for has not failed; a test that hangs should still say where.
+      // A database that is slow because the whole machine is busy has not failed. A test that hangs should still
+      // say where.
       timeoutMs: 40_000,
       ...(runner === undefined ? {} : { runner }),
     } as unknown as HarnessOptions<P, unknown>);
@@ -102,7 +105,7 @@ export function collecting(logs: LogEntry[]): Logger {
 
 export type Stage = Awaited<ReturnType<typeof stage>>;
 
-/** One workflow, or several by binding key, written as functions. */
+/** Opens one workflow, or several by binding key, written as functions. */
 export async function stage(
   fixture: StoreFixture,
   code: Code | Readonly<Record<string, Code>>,
@@ -122,14 +125,14 @@ export async function stage(
     clock: h.clock,
     logs: opened.logs,
     database: opened.database,
-    /** Another process, with the same code or with this. */
+    /** Opens another process, with the same code or with the code given. */
     async peer(changed: Code | Readonly<Record<string, Code>> = all, given: EngineOptions = {}) {
       const by = typeof changed === "function" ? { MAIN: changed } : changed;
       const harness = await opened.peer({ ...given, workflows: registryOf(by) });
       return { h: harness, workflows: harness.workflows as unknown as Bindings };
     },
     workflows: bindings,
-    /** The same database, for people who look after it. */
+    /** The hooks of the same database, as its operators see them. */
     admin: reader.hooks,
     addRunner(): Runner {
       return (last = h.addRunner());
@@ -139,13 +142,13 @@ export async function stage(
     create(params?: unknown, id = `i${++created}`): Promise<Instance> {
       return main.create({ id, params });
     },
-    /** Creates an instance, and runs all that is due. */
+    /** Creates an instance, and runs everything that is due. */
     async start(params?: unknown): Promise<Instance> {
       const instance = await self.create(params);
       await h.runUntilIdle();
       return instance;
     },
-    /** Time passes, and then all runs that is due. */
+    /** Lets time pass, and then runs everything that is due. */
     async pass(by: number | string): Promise<void> {
       await h.clock.advance(by);
       await h.runUntilIdle();
@@ -153,10 +156,10 @@ export async function stage(
     /** Begins a tick, for tests that do something while its turns go on. */
     turn(): Promise<unknown> {
       const turn = h.tick();
-      turn.catch(() => {}); // a test that failed before it awaits this has said why
+      turn.catch(() => {}); // a test that fails before it awaits this turn has said why
       return turn;
     },
-    /** From wake to wake, to the end of the run; answers its status. */
+    /** Goes from wake to wake to the end of the run, and returns its status. */
     async toEnd(instance: Instance): Promise<Awaited<ReturnType<Instance["status"]>>> {
       for (let n = 0; n < 1_000; n++) {
         await h.runUntilIdle();
@@ -202,7 +205,7 @@ function registryOf(all: Readonly<Record<string, Code>>): Registry {
   return Object.fromEntries(entries.map(([key, run]) => [key, { name: key.toLowerCase(), run }]));
 }
 
-/** What a run does by itself, while a call of its process is held and the clock cannot be moved. */
+/** Lets a run act while a call of its process is held and the clock cannot be moved. */
 export async function macrotasks(count: number): Promise<void> {
   const { scheduler } = webRuntime;
   for (let n = 0; n < count; n++) {

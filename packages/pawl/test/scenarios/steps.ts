@@ -6,7 +6,7 @@ import { taking } from "./store-wrappers.js";
 
 export function steps(on: StoreFixture): void {
   describe.each(memories)("steps, %s", (_, runner) => {
-    test("a step's body runs once; from then on its recorded result is the answer", async () => {
+    test("a step's body runs once, and later calls return its recorded result", async () => {
       let calls = 0;
       const s = await stage(
         on,
@@ -48,7 +48,7 @@ export function steps(on: StoreFixture): void {
       for (const each of seen) expect(each).toEqual(value());
     });
 
-    test("what the code does to a result does not change what it gets next time", async () => {
+    test("mutating a result does not change what a later call returns", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -62,7 +62,7 @@ export function steps(on: StoreFixture): void {
       expect(await s.output()).toEqual(["a"]);
     });
 
-    test("an error keeps its class, name, code and cause, caught at first and on replay", async () => {
+    test("an error keeps its class, name, code and cause, both live and on replay", async () => {
       const seen: unknown[] = [];
       const s = await stage(
         on,
@@ -178,9 +178,9 @@ export function steps(on: StoreFixture): void {
 
     test.each([
       ["", { limit: 1, delay: 0 }],
-      [" for its only attempt", { limit: 0, delay: 0 }],
+      [" on its only attempt", { limit: 0, delay: 0 }],
     ])(
-      "a step that runs%s is in the history within a second, with its attempt",
+      "a running step%s is in the history within a second, with its attempt",
       async (_, retries) => {
         const long = new HeldBody();
         const s = await stage(on, async (_event, step) => {
@@ -214,7 +214,7 @@ export function steps(on: StoreFixture): void {
       },
     );
 
-    test("a step starts in the history when the one before it has ended, not earlier", async () => {
+    test("history never shows a step starting before the step before it has ended", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -234,7 +234,7 @@ export function steps(on: StoreFixture): void {
       }
     });
 
-    test("the log tells where a step's error was thrown, and its causes", async () => {
+    test("the log shows where a step's error was thrown, and its causes", async () => {
       const s = await stage(on, (_event, step) =>
         step.do("a", { retries: { limit: 0, delay: 0 } }, function thrower() {
           throw new Error("outer", { cause: new TypeError("inner") });
@@ -252,7 +252,7 @@ export function steps(on: StoreFixture): void {
       expect(stack).toMatch(/\ncaused by: TypeError: inner\n +at .*thrower /);
     });
 
-    test("an error that the code lets out ends the instance; one that it catches does not", async () => {
+    test("an error that escapes the code errors the instance, and one that is caught does not", async () => {
       const fails = (): never => {
         throw Object.assign(new RangeError("no"), { code: 7 });
       };
@@ -268,7 +268,7 @@ export function steps(on: StoreFixture): void {
       expect(await catches.run()).toEqual({ status: "complete", output: "ok" });
     });
 
-    test("result() gives the output, or throws the instance's error with its class", async () => {
+    test("result() returns the output, or throws the instance's error with its class", async () => {
       const s = await stage(on, async (event) => {
         if (event.payload === "bad") throw new TypeError("no good");
         return new Map([["n", 1n]]);
@@ -277,7 +277,7 @@ export function steps(on: StoreFixture): void {
       await expect(s.output("bad")).rejects.toThrow(TypeError);
     });
 
-    test("a loop of steps ends at the cap, even if its author catches errors; waits do not count", async () => {
+    test("an endless loop of steps ends at the cap even if its author catches errors, and waits do not count", async () => {
       let bodies = 0;
       const s = await stage(
         on,
@@ -294,7 +294,7 @@ export function steps(on: StoreFixture): void {
       expect(bodies).toBe(4);
     });
 
-    test("exactly as many steps as the cap allows are fine", async () => {
+    test("a run may have exactly as many steps as the cap allows", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -307,7 +307,7 @@ export function steps(on: StoreFixture): void {
       expect(await s.output()).toBe("done");
     });
 
-    test("the same name at the same time throws DuplicateStepError; the first one is unharmed", async () => {
+    test("calling a name twice at the same time throws DuplicateStepError, and the first call is unharmed", async () => {
       const s = await stage(on, async (_event, step) => {
         const [a, b] = await Promise.allSettled([
           step.do("same", () => 1),
@@ -318,7 +318,7 @@ export function steps(on: StoreFixture): void {
       expect(await s.output()).toEqual([{ status: "fulfilled", value: 1 }, true]);
     });
 
-    test('with "counted", the same name again is the next step of that name', async () => {
+    test('with "counted", calling a name again is the next step of that name', async () => {
       const counts: number[] = [];
       const s = await stage(
         on,
@@ -337,7 +337,7 @@ export function steps(on: StoreFixture): void {
       expect(counts).toEqual([1, 2, 3, 4]);
     });
 
-    test('with "error", the same name again throws, on replay too', async () => {
+    test('with "error", calling a name again throws, on replay too', async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -350,7 +350,7 @@ export function steps(on: StoreFixture): void {
       expect(await s.output()).toBe("DuplicateStepError");
     });
 
-    test("a name used for two kinds of steps is a StepMismatchError that names both", async () => {
+    test("a name used for two kinds of steps throws a StepMismatchError that names both", async () => {
       const s = await stage(on, async (_event, step) => {
         await step.do("x", () => 1);
         await step.sleep("x", 1);
@@ -360,7 +360,7 @@ export function steps(on: StoreFixture): void {
       expect(error?.message).toMatch(/x.*do.*sleep/);
     });
 
-    test("a failing step that nobody awaits is recorded, and ends neither process nor instance", async () => {
+    test("a failing step that nobody awaits is recorded, and ends neither the process nor the instance", async () => {
       const once = { retries: { limit: 0, delay: 0 } };
       const s = await stage(on, async (_event, step) => {
         void step.do("forgotten", once, () => Promise.reject(new Error("unheard")));
@@ -374,7 +374,7 @@ export function steps(on: StoreFixture): void {
       expect(forgotten).toMatchObject({ status: "errored", error: { message: "unheard" } });
     });
 
-    test("a run that returns while a body still runs: the signal fires, the result is dropped", async () => {
+    test("when a run returns while a body still runs, its signal fires and its result is dropped", async () => {
       const held = new HeldBody();
       const s = await stage(on, async (_event, step) => {
         void step.do("slow", held.body);
@@ -390,7 +390,7 @@ export function steps(on: StoreFixture): void {
       expect(slow?.result).toBeUndefined();
     });
 
-    test("a step may call steps: each is recorded, and none is repeated when the outer one is", async () => {
+    test("a step may call steps: each is recorded, and none runs again when the outer step is retried", async () => {
       const calls: string[] = [];
       const s = await stage(
         on,
@@ -407,7 +407,7 @@ export function steps(on: StoreFixture): void {
       expect(calls).toEqual(["outer 1", "inner", "outer 2"]);
     });
 
-    test("a synchronous body and a thenable result work like any other", async () => {
+    test("synchronous bodies and thenable results work like any other", async () => {
       // oxlint-disable-next-line unicorn/no-thenable
       const thenable = { then: (ok: (n: number) => void) => ok(2) };
       const s = await stage(on, async (_event, step) => [
@@ -418,7 +418,7 @@ export function steps(on: StoreFixture): void {
       expect(await s.output()).toEqual([1, 2, undefined]);
     });
 
-    test("steps side by side run at the same time", async () => {
+    test("parallel steps run at the same time", async () => {
       const [a, b] = [new Gate(), new Gate()];
       const s = await stage(on, (_event, step) =>
         Promise.all([

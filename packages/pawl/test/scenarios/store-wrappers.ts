@@ -36,7 +36,7 @@ export function switchable() {
   };
 }
 
-/** The next call of one verb, held by the test: before it is sent, or with its answer. */
+/** Holds the next call of one verb, either before it is sent or with its answer. */
 export function holding(verb: Verb, what: "request" | "answer") {
   const [reached, gate, heard] = [new Gate(), new Gate(), new Gate()];
   let isArmed = false;
@@ -68,7 +68,7 @@ export function holding(verb: Verb, what: "request" | "answer") {
   };
 }
 
-/** A store that does the next call of one verb, and does not tell. */
+/** Carries out the next call of one verb, and loses its answer. */
 export function losing(verb: Verb) {
   let isArmed = false;
   return {
@@ -83,7 +83,7 @@ export function losing(verb: Verb) {
   };
 }
 
-/** A store whose calls of one verb take so long, by the clock of everything: each of these times in turn. */
+/** Advances everybody's clock during each call of one verb, by each of these times in turn. */
 export function taking(verb: Verb, ms: readonly number[]) {
   let calls = 0;
   return {

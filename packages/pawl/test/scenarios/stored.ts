@@ -3,8 +3,8 @@ import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import { evicting, stage } from "./stage.js";
 
 export function stored(on: StoreFixture): void {
-  describe("what can be stored", () => {
-    test("a result above the limit errors the step at once, by name, without a retry", async () => {
+  describe("stored values", () => {
+    test("a result above the limit errors the step at once, with its name and without a retry", async () => {
       let calls = 0;
       const s = await stage(
         on,
@@ -79,7 +79,7 @@ export function stored(on: StoreFixture): void {
       ["empty", ""],
       ["257 characters long", "n".repeat(257)],
       ["with a NUL", "a\0b"],
-    ])("a step name that is %s is the author's mistake, and catchable", async (_what, name) => {
+    ])("a bad step name (%s) throws an error that the code can catch", async (_what, name) => {
       const s = await stage(on, async (_event, step) => {
         const errors = await Promise.allSettled([
           step.do(name, () => 1),

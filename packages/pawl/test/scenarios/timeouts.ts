@@ -5,7 +5,7 @@ import { HeldBody, macrotasks, stage } from "./stage.js";
 
 export function timeouts(on: StoreFixture): void {
   describe("attempt timeouts", () => {
-    test("an attempt that takes too long fails as StepTimeoutError, and is retried", async () => {
+    test("an attempt that takes too long fails with StepTimeoutError, and is retried", async () => {
       const held = new HeldBody();
       const s = await stage(on, (_event, step) =>
         step.do(
@@ -33,7 +33,7 @@ export function timeouts(on: StoreFixture): void {
       });
     });
 
-    test("a late result, or a late failure, is never stored and never an unhandled rejection", async () => {
+    test("a late result or failure is never stored, and never becomes an unhandled rejection", async () => {
       const [late, later] = [new HeldBody(), new HeldBody()];
       const once = { timeout: 1_000, retries: { limit: 0, delay: 0 } };
       const s = await stage(on, async (_event, step) => {
@@ -59,7 +59,7 @@ export function timeouts(on: StoreFixture): void {
       }
     });
 
-    test("by default an attempt has ten minutes", async () => {
+    test("an attempt has ten minutes by default", async () => {
       const held = new HeldBody();
       const s = await stage(on, (_event, step) =>
         step.do("slow", { retries: { limit: 0, delay: 0 } }, held.body),
@@ -74,7 +74,7 @@ export function timeouts(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ error: { name: "StepTimeoutError" } });
     });
 
-    test("each attempt has its own time and its own signal", async () => {
+    test("each attempt has its own timeout and its own signal", async () => {
       const signals: AbortSignal[] = [];
       const never = ({ signal }: StepContext) =>
         new Promise<never>(() => void signals.push(signal));
@@ -114,7 +114,7 @@ export function timeouts(on: StoreFixture): void {
       expect(signal?.aborted).toBe(false);
     });
 
-    test("a body that heeds the signal and throws its reason fails with the timeout", async () => {
+    test("a body that rejects with the signal's reason fails with the timeout", async () => {
       const s = await stage(on, (_event, step) =>
         step.do(
           "heeds",

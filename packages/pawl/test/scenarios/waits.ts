@@ -41,7 +41,7 @@ export function waits(on: StoreFixture): void {
       expect(await s.run()).toEqual({ status: "complete", output: "ValidationError" });
     });
 
-    test("sleepUntil takes a Date or milliseconds; a past time goes on at once", async () => {
+    test("sleepUntil takes a Date or milliseconds, and ends at once if the time has passed", async () => {
       const s = await stage(
         on,
         async (event, step) => {
@@ -66,7 +66,7 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ status: "complete" });
     });
 
-    test("parallel timers fire each at its own time", async () => {
+    test("parallel timers fire, each at its own time", async () => {
       const s = await stage(
         on,
         (_event, step) =>
@@ -83,7 +83,7 @@ export function waits(on: StoreFixture): void {
       expect(at.map((ms) => ms - began)).toEqual([3_000, 1_000, 2_000]);
     });
 
-    test("a retry, a timer and an event timeout run side by side, each to its own time", async () => {
+    test("a retry, a timer and an event timeout run in parallel, each to its own time", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -104,7 +104,7 @@ export function waits(on: StoreFixture): void {
       expect(await s.output()).toEqual([began + 7_000, began + 5_000, began + 3_000]);
     });
 
-    test("an event reaches the wait that it was sent for, with payload and database time", async () => {
+    test("an event reaches the wait for its type, with its payload and the database's time", async () => {
       const s = await stage(on, (_event, step) => step.waitForEvent("wait", { type: "go" }), {
         runner,
       });
@@ -120,14 +120,14 @@ export function waits(on: StoreFixture): void {
       expect(output).toMatchObject({ type: "go", payload: { at: new Date(5), big: 2n } });
       const { timestamp } = output as { timestamp: Date };
       expect(timestamp).toBeInstanceOf(Date);
-      // Events of one millisecond get times of their own.
+      // Events within one millisecond get times of their own.
       expect(timestamp.getTime() - sentAt).toBeLessThanOrEqual(2);
       const [other, go] = await s.events(i);
       expect(other).toMatchObject({ type: "other", consumedByStep: null, deliveredAt: null });
       expect(go).toMatchObject({ type: "go", consumedByStep: 1, deliveredAt: expect.any(Date) });
     });
 
-    test("an event timeout is catchable, and stays what it was when an event comes after all", async () => {
+    test("an event timeout can be caught, and stands even if an event comes later", async () => {
       const seen: unknown[] = [];
       const s = await stage(
         on,
@@ -148,7 +148,7 @@ export function waits(on: StoreFixture): void {
       for (const error of seen) expect(error).toBeInstanceOf(WaitTimeoutError);
     });
 
-    test("an event of the deadline's own millisecond is in time", async () => {
+    test("an event in the very millisecond of the deadline is in time", async () => {
       const s = await stage(on, waitsAMinute, { runner });
       const i = await s.start();
       await s.clock.advance(60_000);
@@ -157,7 +157,7 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "event" });
     });
 
-    test("an event of the same millisecond that comes after the timeout was judged is too late", async () => {
+    test("an event in the deadline's millisecond is too late once the timeout has settled", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -176,7 +176,7 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ output: ["WaitTimeoutError", "late"] });
     });
 
-    test("an event in time counts even if a runner looks only after the deadline", async () => {
+    test("an event sent in time counts even if the run is claimed only after the deadline", async () => {
       const s = await stage(on, waitsAMinute, { runner });
       const i = await s.start();
       await s.clock.advance(59_000);
@@ -186,7 +186,7 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toEqual({ status: "complete", output: "event" });
     });
 
-    test("an event after the deadline never counts, even if nobody has looked yet", async () => {
+    test("an event after the deadline never counts, even if nobody has claimed the run yet", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -203,14 +203,14 @@ export function waits(on: StoreFixture): void {
       await s.clock.advance(60_001);
       await i.sendEvent({ type: "go", payload: "late" });
       await s.h.runUntilIdle();
-      // It is not lost: the next wait for its type takes it.
+      // The event is not lost: the next wait for its type takes it.
       expect(await i.status()).toEqual({
         status: "complete",
         output: ["WaitTimeoutError", "late"],
       });
     });
 
-    test("events are taken first in, first out, also those sent before the wait", async () => {
+    test("events are taken first in, first out, including those sent before the wait", async () => {
       const s = await stage(
         on,
         async (_event, step) => {
@@ -231,7 +231,7 @@ export function waits(on: StoreFixture): void {
       expect(await s.toEnd(i)).toMatchObject({ output: ["a", "b", "c", "d"] });
     });
 
-    test("of several waiters for one type, the first registered gets the first event", async () => {
+    test("of several waits for one type, the first registered gets the first event", async () => {
       const s = await stage(
         on,
         (_event, step) =>
@@ -277,7 +277,7 @@ export function waits(on: StoreFixture): void {
   });
 
   describe("waits", () => {
-    test("an event sent twice under one id is one event", async () => {
+    test("an event sent twice under one id counts once", async () => {
       const s = await stage(on, async (_event, step) => {
         const a = await step.waitForEvent("a", { type: "go" });
         const b = await step
@@ -291,7 +291,7 @@ export function waits(on: StoreFixture): void {
       expect(await s.toEnd(i)).toMatchObject({ output: [1, "WaitTimeoutError"] });
     });
 
-    test("a wait for an event ends after 24 hours unless told otherwise", async () => {
+    test("a wait for an event times out after 24 hours by default", async () => {
       const s = await stage(on, (_event, step) => step.waitForEvent("wait", { type: "go" }));
       const i = await s.start();
       await s.pass(24 * 3_600_000 - 1);
@@ -300,7 +300,7 @@ export function waits(on: StoreFixture): void {
       expect(await i.status()).toMatchObject({ error: { name: "WaitTimeoutError" } });
     });
 
-    test("durations out of range are the author's mistake, and catchable", async () => {
+    test("invalid durations, times and event types throw errors that the code can catch", async () => {
       const s = await stage(on, async (event, step) => {
         const tooFar = event.timestamp.getTime() + 366 * 86_400_000;
         const outcomes = await Promise.allSettled([
@@ -318,7 +318,7 @@ export function waits(on: StoreFixture): void {
       expect(await s.output()).toEqual(Array(8).fill("ValidationError"));
     });
 
-    test("a sleep of no length goes on at once", async () => {
+    test("a sleep of no length ends at once", async () => {
       const s = await stage(on, (_event, step) => step.sleep("none", 0).then(() => "on"));
       const i = await s.start();
       expect(await i.status()).toEqual({ status: "complete", output: "on" });
@@ -333,7 +333,7 @@ export function waits(on: StoreFixture): void {
       expect(s.h.runner.freeSlots).toBe(2);
     });
 
-    test("an event sent in a user's transaction counts from its commit; rolled back, it never was", async () => {
+    test("an event sent in a user's transaction counts from its commit, and never after a rollback", async () => {
       const s = await stage(on, (_event, step) => step.waitForEvent("wait", { type: "go" }));
       const i = await s.start();
       const undone = await s.database.begin();
