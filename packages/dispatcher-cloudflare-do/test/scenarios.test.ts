@@ -2,19 +2,20 @@ import { afterAll, describe, expect, test } from "vitest";
 import { bundled, volatileWorkerd, worker } from "./support/workerd.js";
 
 const noTransactions = "an object has no transactions that can be passed on";
-/** Scenarios that make no sense in an object, by the ends of their names. */
+/** The scenarios that make no sense in an object, by the ends of their names, and why. */
 const elsewhere: Readonly<Record<string, string>> = {
-  "an instance created in a user's transaction exists from its commit on": noTransactions,
-  "an event sent in a user's transaction counts from its commit; rolled back, it never was":
+  "an instance created in a user's transaction exists once that transaction commits":
     noTransactions,
-  "of a transaction: commit": noTransactions,
-  "of a transaction: rollback": noTransactions,
-  "NonRetryableError of a second copy of the module is one too":
+  "an event sent in a user's transaction counts from its commit, and never after a rollback":
+    noTransactions,
+  "follow a user's transaction: commit": noTransactions,
+  "follow a user's transaction: rollback": noTransactions,
+  "a NonRetryableError from a second copy of the module ends the step at once, too":
     "a worker is one bundle, with one copy of each module",
 };
 const withoutFlag: typeof elsewhere = {
   ...elsewhere,
-  "an attempt joins the inner step that the last one, timed out, had begun":
+  "an attempt joins the inner step that the previous attempt began before it timed out":
     "it takes AsyncLocalStorage to know that the step is an inner one",
 };
 
@@ -38,7 +39,7 @@ describe.each([
     });
   }
 
-  test("all others are played", () => {
+  test("all other scenarios are played", () => {
     expect(names.filter(isLeft)).toHaveLength(Object.keys(left).length);
     expect(names.length).toBeGreaterThan(390);
   });
