@@ -15,7 +15,10 @@ export function ok(condition: boolean, what: string): asserts condition {
   if (!condition) fail(what);
 }
 
-/** Same structure and values. A key that is undefined counts as missing; the order of keys does not matter. */
+/**
+ * Asserts the same structure and values. An undefined key counts as missing, and the order of keys does not
+ * matter.
+ */
 export function equal<T>(actual: T, expected: T, what: string): void {
   if (!same(actual, expected)) {
     fail(`${what}\n  expected: ${shown(expected)}\n  actual:   ${shown(actual)}`);
@@ -28,7 +31,7 @@ export function matches<T extends object>(actual: T, expected: Partial<T>, what:
   equal(Object.fromEntries(keys.map((key) => [key, actual[key]])) as Partial<T>, expected, what);
 }
 
-/** The same things in any order. */
+/** Asserts the same texts in any order. */
 export function equalSets(
   actual: readonly string[],
   expected: readonly string[],
@@ -47,7 +50,7 @@ export function only<T>(items: readonly T[], what: string): T {
   return defined(items[0], what);
 }
 
-/** The answer, known to be of this kind. */
+/** Asserts the kind of an answer, and returns the answer as that type. */
 export function kindOf<A extends { readonly kind: string }, K extends A["kind"]>(
   answer: A | undefined,
   kind: K,

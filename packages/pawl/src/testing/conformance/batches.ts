@@ -24,7 +24,7 @@ import type { ConformanceCase } from "./fixture.js";
 import { hostileTexts, mebibyteText } from "./text.js";
 import { realTime, stillTime } from "./world.js";
 
-/** Many parts at once, and what is large or strange in them. */
+/** Batches of parts, and parts that are large or strange. */
 export const batchCases: readonly ConformanceCase[] = [
   stillTime("each part of a batch answers for itself, in order", async ({ store }) => {
     const runs: Leased[] = [];
@@ -77,7 +77,7 @@ export const batchCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(runs[198]!)))?.output, "198", "an output");
   }),
 
-  stillTime("two parts of one run in a batch are a mistake that writes nothing", async (world) => {
+  stillTime("a batch with two parts of one run is refused and writes nothing", async (world) => {
     const { store } = world;
     const run = await leasedRun(store);
     const parts = [1, 2].map((n) => aPart(run, { partNumber: n, steps: [aStep(n)] }));

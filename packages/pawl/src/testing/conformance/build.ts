@@ -30,7 +30,7 @@ export const leaseMs = 30_000;
 
 let made = 0;
 
-/** A number that nothing else in this process has; grows. */
+/** Returns a number that is unique in this process and grows. */
 export function unique(): number {
   made += 1;
   return made;
@@ -50,7 +50,7 @@ export function someInstances(count: number, given: Partial<NewInstance> = {}): 
   return Array.from({ length: count }, () => anInstance(given));
 }
 
-/** A `do` step that completed. */
+/** A completed `do` step. */
 export function aStep(ord: number, given: Partial<StepWrite> = {}): StepWrite {
   return {
     ord,
@@ -98,7 +98,7 @@ export function aDelivery(iid: string, given: Partial<RunMessage> = {}): RunMess
   return { ...anEvent("child"), kind: "child", iid, runNumber: 1, ...given };
 }
 
-/** The first part of a claim, writing nothing. */
+/** The first part of a claim, which writes nothing. */
 export function aPart(claimed: Claimed, given: Partial<Part> = {}): Part {
   return {
     iid: claimed.iid,
@@ -119,12 +119,12 @@ export function aPart(claimed: Claimed, given: Partial<Part> = {}): Part {
 export const complete = (output: string | null = '"done"'): Next => ({ kind: "complete", output });
 export const failWith = (error = '{"message":"failed"}'): Next => ({ kind: "fail", error });
 
-/** Parked until an event of one of these types. */
+/** Parks the run until an event of one of these types. */
 export function parkFor(types: readonly string[], wake: Wake | null = null): Next {
   return { kind: "park", waitMask: waitMaskOf(types), wake, historyBytes: 100 };
 }
 
-/** Parked until a time. */
+/** Parks the run until a time. */
 export function parkUntil(wake: Wake, historyBytes = 100): Next {
   return { kind: "park", waitMask: 0, wake, historyBytes };
 }
@@ -210,7 +210,7 @@ export async function sendTo(
   return kindOf(await store.sendEvent(targetOf(target), event), "accepted", "sendEvent");
 }
 
-/** Only what a caller would know. */
+/** Returns only what a caller would know of an instance. */
 export function targetOf({ workflow, id }: Target): Target {
   return { workflow, id };
 }
@@ -285,7 +285,7 @@ export async function leasedRun(
   return run;
 }
 
-/** Parked, waiting for an event of these types or the wake. */
+/** Creates a parked run that waits for an event of these types, or for the wake. */
 export async function waiting(
   store: Store,
   given: Partial<NewInstance> & {
@@ -338,7 +338,7 @@ const reach: {
   },
 };
 
-/** An instance in the state, brought there by the shortest way; `owner` is the runner that holds it. */
+/** Brings an instance into the state by the shortest way. `owner` is the runner that holds it. */
 export async function inState(
   store: Store,
   state: InstanceState,
@@ -359,7 +359,7 @@ export async function letRunnersDie({ store, clock }: StillWorld): Promise<strin
   return store.declareDead();
 }
 
-/** The run in the hands of another runner, after its owner died. */
+/** Lets the run's owner die, and returns the run as another runner's. */
 export async function takeOver(world: StillWorld, run: Leased): Promise<Leased> {
   await letRunnersDie(world);
   const taken = await claimOne(world.store, run);

@@ -99,7 +99,7 @@ export const claimCases: readonly ConformanceCase[] = [
     equal(iidsOf(await claim(store, runner, { limit: 1 })), [older.iid], "second");
   }),
 
-  stillTime("a claim of a resuming run does not put older new ones back", async (world) => {
+  stillTime("claiming a resuming run keeps the order of the new runs", async (world) => {
     const { store, clock } = world;
     const older = await create(store);
     const resuming = await waiting(store, { workflow: "resuming", wake: { inMs: 10 } });
@@ -126,7 +126,7 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a run that falls due in the past is not put off for long",
+    "a run that falls due in the past is claimed within a second",
     async ({ store, clock }) => {
       const runner = await aRunner(store);
       await store.create(someInstances(20));
@@ -159,7 +159,7 @@ export const claimCases: readonly ConformanceCase[] = [
     equal(await split(10, 1), { resuming: 2, fresh: 2 }, "a claim that takes all");
   }),
 
-  stillTime("a share reserved for new runs goes to others if there are none", async (world) => {
+  stillTime("a share reserved for new runs goes to resuming ones if none is new", async (world) => {
     const { store, clock } = world;
     const runner = await aRunner(store, 1_000_000);
     for (let i = 0; i < 4; i++) await waiting(store, { runner, wake: { inMs: 10 } });
@@ -206,7 +206,7 @@ export const claimCases: readonly ConformanceCase[] = [
     equal(await claim(store, await aRunner(store)), [], "claimed");
   }),
 
-  stillTime("a new run comes with all that it needs to start", async ({ store, clock }) => {
+  stillTime("a claim of a new run brings all that it needs to start", async ({ store, clock }) => {
     const created = await create(store, { params: '{"a":[1]}' });
     const createdAt = clock.now();
     clock.advance(250);
@@ -243,7 +243,7 @@ export const claimCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a resuming run comes with its counts", async ({ store, clock }) => {
+  stillTime("a claim of a resuming run brings its counts", async ({ store, clock }) => {
     const run = await leasedRun(store);
     await sendTo(store, run, anEvent("one"));
     await sendTo(store, run, anEvent("two"));
@@ -257,7 +257,7 @@ export const claimCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a new run with events says so", async ({ store }) => {
+  stillTime("a claim of a new run tells how many events it has", async ({ store }) => {
     const run = await create(store);
     await sendTo(store, run);
     matches(await claimOne(store), { resuming: false, eventCount: 1 }, "claimed");
@@ -272,13 +272,13 @@ export const claimCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("a released run resumes", async ({ store }) => {
+  stillTime("a released run is claimed as resuming", async ({ store }) => {
     const run = await leasedRun(store);
     await commitOk(store, aPart(run, { steps: [aStep(1)], next: release() }));
     equal((await claimOne(store)).resuming, true, "resuming");
   }),
 
-  stillTime("a run that was paused before its code ran is still new", async ({ store }) => {
+  stillTime("a run paused before its code ran is still claimed as new", async ({ store }) => {
     const run = await create(store);
     await store.pause(targetOf(run));
     await store.resume(targetOf(run));
@@ -286,7 +286,7 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a lease that ran out is not taken before its owner is declared dead",
+    "a run whose lease ran out is not claimed before its owner is declared dead",
     async (world) => {
       const { store, clock } = world;
       const run = await leasedRun(store);
@@ -298,7 +298,7 @@ export const claimCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("a run taken from a dead runner is marked, and resumes", async (world) => {
+  stillTime("a run taken over from a dead runner is marked as such, and resumes", async (world) => {
     const run = await leasedRun(world.store);
     await commitOk(world.store, aPart(run, { steps: [aStep(1)] }));
     const taken = await takeOver(world, run);
@@ -319,13 +319,13 @@ export const claimCases: readonly ConformanceCase[] = [
     equal((await takeOver(world, run)).takeovers, 1, "after the next death");
   }),
 
-  stillTime("a takeover counts also if the new owner dies before it commits", async (world) => {
+  stillTime("a takeover counts even if the new owner dies before it commits", async (world) => {
     const first = await leasedRun(world.store);
     const second = await takeOver(world, first);
     equal((await takeOver(world, second)).takeovers, 2, "takeovers in a row");
   }),
 
-  stillTime("runs of dead runners go before all others", async (world) => {
+  stillTime("runs of dead runners are claimed before all others", async (world) => {
     const { store } = world;
     const orphan = await leasedRun(store);
     await letRunnersDie(world);
@@ -376,11 +376,11 @@ export const claimCases: readonly ConformanceCase[] = [
     equal((await claim(store, await aRunner(store))).length, 1, "left for others");
   }),
 
-  stillTime("a claim whose reply was lost can be adopted free of charge", async ({ store }) => {
+  stillTime("a claim whose reply was lost can be adopted at no cost", async ({ store }) => {
     const created = await create(store, { params: '"p"' });
     const claimed = await claimOne(store);
     const adopted = only(await store.adopt(claimed.runner, [created.iid]), "adopted");
-    // Whether its code ever ran is not known: it may be said to resume.
+    // Nobody knows whether the run's code ever ran, so the answer may say that the run resumes.
     const { runNumber, claimNumber, takenOver, takeovers, eventCount, params } = claimed;
     const expected = { runNumber, claimNumber, takenOver, takeovers, eventCount, params };
     matches(adopted, expected, "adopted");
@@ -388,7 +388,7 @@ export const claimCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a takeover whose reply was lost is adopted as one, until it is charged",
+    "a takeover whose reply was lost is adopted as a takeover until it is charged",
     async (world) => {
       const { store } = world;
       const run = await takeOver(world, await leasedRun(store));
@@ -421,7 +421,7 @@ export const claimCases: readonly ConformanceCase[] = [
     const takeAll = async (store: (typeof stores)[number]) => {
       const runner = await aRunner(store);
       const taken: Claimed[] = [];
-      // A claim may come back short while others hold the locks; the next one goes on.
+      // A claim may come back short while others hold the locks. The next claim takes more.
       while (taken.length < created.length) {
         const some = await claim(store, runner, { lanes, limit: 7, reservedForNew: 2 });
         taken.push(...some);
@@ -439,7 +439,7 @@ export const claimCases: readonly ConformanceCase[] = [
     equal([...new Set(taken.map((run) => run.claimNumber))], [1], "the claim numbers");
   }),
 
-  realTime("a claim is full while events are sent to what it takes", async ({ db }) => {
+  realTime("a claim is full even while events are sent to the runs it takes", async ({ db }) => {
     const [store, ...senders] = await storesOn(db, 6);
     const runner = await aRunner(store);
     for (let round = 0; round < 20; round++) {
@@ -448,7 +448,7 @@ export const claimCases: readonly ConformanceCase[] = [
       await store.create(created);
       const claiming = { isOver: false };
       const sending = senders.map(async (sender) => {
-        // To the last ones that it takes: they are locked last.
+        // The events go to the last runs that the claim takes, because those are locked last.
         for (let n = 0; !claiming.isOver; n = (n + 1) % 20) await sendTo(sender, created[99 - n]!);
       });
       const lanes = [laneOf({ workflow })];
@@ -483,7 +483,7 @@ export const claimCases: readonly ConformanceCase[] = [
     equal([...new Set(taken.flat().map((run) => run.claimNumber))], [2], "the claim numbers");
   }),
 
-  realTime("a claim and the load after it see the last owner's last commit", async ({ db }) => {
+  realTime("a claim and its load see the last commit of the previous owner", async ({ db }) => {
     const [one, two] = await storesOn(db, 2);
     const [first, second] = [await aRunner(one), await aRunner(two!)];
     for (let round = 0; round < 30; round++) {

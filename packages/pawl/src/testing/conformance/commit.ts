@@ -27,9 +27,9 @@ import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
 
-/** What a part writes into its own run. */
+/** Parts that write into their own run. */
 export const commitCases: readonly ConformanceCase[] = [
-  stillTime("a commit answers with the time and the lease kept", async ({ store, clock }) => {
+  stillTime("a commit answers with the time and keeps the lease", async ({ store, clock }) => {
     const run = await leasedRun(store);
     clock.advance(123);
     equal(
@@ -40,7 +40,7 @@ export const commitCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, run), "running", "the status");
   }),
 
-  stillTime("a commit writes steps as they are", async ({ store, clock }) => {
+  stillTime("a commit stores the fields of steps as they are given", async ({ store, clock }) => {
     const run = await leasedRun(store);
     clock.advance(5_000);
     const now = clock.now();
@@ -96,7 +96,7 @@ export const commitCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a step keeps its start from its first write", async ({ store, clock }) => {
+  stillTime("a step keeps the start of its first write", async ({ store, clock }) => {
     const run = await leasedRun(store);
     const startedAt = clock.now();
     await commitOk(store, aPart(run, { steps: [aRunningStep(1)] }));
@@ -109,7 +109,7 @@ export const commitCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a newer part overwrites a step and an older one never does", async ({ store }) => {
+  stillTime("a newer part overwrites a step, and an older one never does", async ({ store }) => {
     const run = await leasedRun(store);
     const older = aPart(run, { steps: [aRunningStep(1)] });
     await commitOk(store, older);
@@ -191,7 +191,7 @@ export const commitCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "parts with and without events answer each for itself, also again",
+    "parts with and without events are each answered, also when sent again",
     async ({ store }) => {
       const runs: Leased[] = [];
       for (let n = 0; n < 5; n++) {
@@ -251,7 +251,7 @@ export const commitCases: readonly ConformanceCase[] = [
     );
   }),
 
-  realTime("commits of many connections are all there", async ({ db }) => {
+  realTime("commits of many connections are all recorded", async ({ db }) => {
     const stores = await storesOn(db, 4);
     const work = stores.map((store) => async () => {
       const runner = await aRunner(store);

@@ -8,7 +8,10 @@ declare function clearTimeout(timer: unknown): void;
 
 const deadlineMs = 15_000;
 
-/** Nothing here waits by sleeping: the deadline only turns a hang into a failure that says what hung. */
+/**
+ * Fails if `work` takes too long. Nothing waits by sleeping: the deadline only turns a hang into a failure
+ * that says what hung.
+ */
 export async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
   let timer: unknown;
   const late = new Promise<never>((_, reject) => {
@@ -22,12 +25,12 @@ export async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
   }
 }
 
-/** Starts all of them before any can answer. */
+/** Starts all jobs before any of them can answer. */
 export function atOnce<T>(jobs: readonly (() => Promise<T>)[], what: string): Promise<T[]> {
   return inTime(Promise.all(jobs.map((job) => job())), what);
 }
 
-/** The first store and as many others as make `count`, each with connections of its own. */
+/** Returns the first store and as many others as make `count`, each with connections of its own. */
 export async function storesOn(db: TestDatabase, count: number): Promise<[Store, ...Store[]]> {
   const others: Store[] = [];
   while (others.length < count - 1) others.push(await db.connect());
@@ -35,8 +38,8 @@ export async function storesOn(db: TestDatabase, count: number): Promise<[Store,
 }
 
 /**
- * Runs `work` while the user's transaction is open, then ends that. On a database with one writer at a
- * time, `work` may answer only after the end.
+ * Runs `work` while the user's transaction is open, then ends the transaction. On a database with one writer
+ * at a time, `work` may answer only after that end.
  */
 export async function whileOpen<T>(
   db: TestDatabase,
@@ -45,13 +48,13 @@ export async function whileOpen<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const running = work();
-  running.catch(() => {}); // reported below
+  running.catch(() => {}); // a failure is reported below
   if (!db.oneWriter) await inTime(running, "while a user's transaction is open");
   await transaction[end]();
   return inTime(running, "after the user's transaction ended");
 }
 
-/** Sends again what another session's lock kept from being applied. */
+/** Sends a request again for as long as another session's lock keeps it from being applied. */
 export async function untilNotBusy<A extends { readonly kind: string }>(
   send: () => Promise<A>,
 ): Promise<Exclude<A, { readonly kind: "busy" }>> {
@@ -62,7 +65,7 @@ export async function untilNotBusy<A extends { readonly kind: string }>(
   return fail("still busy after 10,000 tries");
 }
 
-/** Runs `work` in a transaction of the user's. */
+/** Runs `work` in a user's transaction. */
 export async function inTransaction<T>(
   db: TestDatabase,
   work: (tx: unknown) => Promise<T>,

@@ -60,13 +60,13 @@ const ask: {
   sendEvent: (store, target) => store.sendEvent(target, anEvent("nobody awaits this")),
 };
 
-/** What the table of transitions says becomes of the state. */
+/** Returns the outcome of a command according to the table of transitions. */
 function outcomeOf(state: InstanceState, command: Command): { after: InstanceState; ok: boolean } {
   const result = transition(state, command);
   return "state" in result ? { after: result.state, ok: true } : { after: state, ok: false };
 }
 
-/** Every state and command of people, as the model has it. */
+/** Every state with every user command, as the table of transitions has it. */
 const tableOfCommands = states.flatMap((state) =>
   userCommands.map((command) => {
     const expected = outcomeOf(state, command);
@@ -94,7 +94,7 @@ const ends: Readonly<Record<"park" | "release" | "complete" | "fail", Next>> = {
   fail: failWith(),
 };
 
-/** Every end of a turn, as the model has it. */
+/** Every end of a turn, as the table of transitions has it. */
 const tableOfTurns = (["running", "waitingForPause"] as const).flatMap((state) =>
   (["park", "release", "complete", "fail"] as const).map((command) => {
     const { after } = outcomeOf(state, command);
@@ -107,7 +107,7 @@ const tableOfTurns = (["running", "waitingForPause"] as const).flatMap((state) =
   }),
 );
 
-/** Every claim, also from a dead owner, as the model has it. */
+/** Every claim, including those from a dead owner, as the table of transitions has it. */
 const tableOfClaims = (["queued", "running", "waiting", "waitingForPause"] as const).map(
   (state) => {
     const { after } = outcomeOf(state, "claim");
@@ -128,14 +128,14 @@ export const controlCases: readonly ConformanceCase[] = [
   ...tableOfTurns,
   ...tableOfClaims,
 
-  stillTime("every command for nobody answers notFound", async ({ store }) => {
+  stillTime("every command for an unknown instance answers notFound", async ({ store }) => {
     const target = { workflow: "order", id: "unknown" };
     for (const command of userCommands) {
       equal(await ask[command](store, target), { kind: "notFound" }, command);
     }
   }),
 
-  stillTime("pause and resume name the runner that has the run", async ({ store }) => {
+  stillTime("pause and resume name the runner that holds the run", async ({ store }) => {
     const run = await leasedRun(store);
     equal(
       await store.pause(targetOf(run)),
@@ -165,7 +165,7 @@ export const controlCases: readonly ConformanceCase[] = [
     matches(await claimOne(store), { iid: run.iid, resuming: true }, "claimed");
   }),
 
-  stillTime("resume of a run that is not paused does not change when it is due", async (world) => {
+  stillTime("resuming a run that is not paused does not change when it is due", async (world) => {
     const { store } = world;
     const run = await waiting(store, { wake: { inMs: 5_000 } });
     await store.resume(targetOf(run));
@@ -180,7 +180,7 @@ export const controlCases: readonly ConformanceCase[] = [
     matches(answer, { state: "parked", pauseRequested: false }, "the answer");
   }),
 
-  stillTime("a pause is not remembered after the run went on", async ({ store }) => {
+  stillTime("a pause is forgotten once the run has gone on", async ({ store }) => {
     const run = await leasedRun(store);
     await store.pause(targetOf(run));
     await commitOk(store, aPart(run, { next: parkUntil({ inMs: 0 }) }));
@@ -223,7 +223,7 @@ export const controlCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("a terminate sent again succeeds, and another one is refused", async (world) => {
+  stillTime("a resent terminate succeeds, and a new one is refused", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
     const finishedAt = clock.now();
@@ -256,7 +256,7 @@ export const controlCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(run)))?.runNumber, 3, "the run number");
   }),
 
-  stillTime("neither applies again when it is sent after newer operations", async (world) => {
+  stillTime("terminate and restart do not apply again after newer operations", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
     const done: (readonly ["terminate" | "restart", string])[] = [];
@@ -285,14 +285,14 @@ export const controlCases: readonly ConformanceCase[] = [
     equal((await claimOne(store)).runNumber, 5, "the run");
   }),
 
-  stillTime("an operation id says nothing about another instance", async ({ store }) => {
+  stillTime("an operation id counts for its own instance only", async ({ store }) => {
     const [one, two] = [await create(store), await create(store)];
     for (const run of [one, two]) await store.restart(targetOf(run), "operation-1");
     equal((await store.get(targetOf(two)))?.runNumber, 2, "the run number");
   }),
 
   stillTime(
-    "a restarted run is new: due now, with its params and without a past",
+    "a restarted run is new: it is due now, with its params and without a past",
     async (world) => {
       const { store, clock } = world;
       const run = await leasedRun(store, { params: '{"p":1}' });
@@ -343,7 +343,7 @@ export const controlCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("a restart forgets events and a pause", async ({ store }) => {
+  stillTime("a restart forgets the run's events and a requested pause", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run);
     await store.pause(targetOf(run));
@@ -445,7 +445,7 @@ export const controlCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a terminated run can be restarted and its old turn stays fenced",
+    "a terminated run can be restarted, and its old turn stays fenced off",
     async ({ store }) => {
       const run = await leasedRun(store);
       await store.terminate(targetOf(run), "terminate");
@@ -466,7 +466,7 @@ export const controlCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("restarts of an ended run at once leave one run to claim", async ({ db, store }) => {
+  stillTime("concurrent restarts of an ended run leave one run to claim", async ({ db, store }) => {
     const run = await finished(store, complete());
     const stores = await storesOn(db, 8);
     const answers = await atOnce(
@@ -481,7 +481,7 @@ export const controlCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("events keep their run after a restart", async ({ store }) => {
+  stillTime("events stay with their run after a restart", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run, anEvent("one"));
     await commitOk(store, aPart(run, { seenEvents: 1, consumed: [{ number: 1, ord: 3 }] }));

@@ -25,7 +25,7 @@ import { realTime, stillTime, type World } from "./world.js";
 
 const kinds = (answers: readonly CreateAnswer[]) => answers.map((answer) => answer.kind);
 
-/** Who has the id after this answer. */
+/** Returns the iid of the instance that has the id after this answer. */
 function holder(answer: CreateAnswer): string | undefined {
   return answer.kind === "created" ? answer.iid : answer.existing?.iid;
 }
@@ -60,7 +60,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal((await claimOne(store)).iid, instance.iid, "the claimed ticket");
   }),
 
-  stillTime("a taken id answers duplicate and names who has it", async ({ store }) => {
+  stillTime("a create of a taken id answers duplicate and names its holder", async ({ store }) => {
     const first = await create(store, { origin: "parent/1/1" });
     const second = await create(store);
     equal(
@@ -108,7 +108,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(answer, { kind: "duplicate", existing: { iid: run.iid, origin: null } }, "the answer");
   }),
 
-  stillTime("a batch of 100 is created with one time", async ({ store, clock }) => {
+  stillTime("all instances of a batch of 100 get the same time", async ({ store, clock }) => {
     const batch = someInstances(100);
     equal(
       await store.create(batch),
@@ -124,7 +124,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await tickets(store), 1_000, "tickets");
   }),
 
-  stillTime("inside one batch the first of an id wins", async ({ store }) => {
+  stillTime("within a batch, the first instance with an id wins", async ({ store }) => {
     const [first, other] = [anInstance({ id: "a" }), anInstance({ id: "b" })];
     const answers = await store.create([first, other, anInstance({ id: "a" })]);
     equal(kinds(answers), ["created", "created", "duplicate"], "the answers");
@@ -132,7 +132,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await tickets(store), 2, "tickets");
   }),
 
-  stillTime("a taken id in a batch leaves the other items in place", async ({ store }) => {
+  stillTime("a taken id in a batch does not affect the other items", async ({ store }) => {
     const taken = await create(store);
     const [before, after] = [anInstance(), anInstance()];
     const answers = await store.create([before, anInstance({ id: taken.id }), after]);
@@ -145,7 +145,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await store.create([]), [], "the answers");
   }),
 
-  realTime("requests at once are each answered for themselves", async ({ store }) => {
+  realTime("concurrent creates are each answered separately", async ({ store }) => {
     const taken = await create(store);
     const wanted = someInstances(30);
     const bad = anInstance({ params: "\u0000" });
@@ -160,14 +160,14 @@ export const createCases: readonly ConformanceCase[] = [
     );
     for (const n of wanted.keys()) equal(answers[n], ["created"], `answer ${n}`);
     equal(answers[30], ["duplicate", "created"], "the answers to the request with a taken id");
-    // A database takes a raw NUL, or refuses that request alone.
+    // A database either accepts a raw NUL or refuses that request alone.
     const refused = answers[31] === "refused";
     equal((await store.get(targetOf(bad))) === null, refused, "the row with a NUL is missing");
     equal(await tickets(store), 32 + (refused ? 0 : 1), "tickets");
   }),
 
   realTime("a batch with data that the database refuses leaves no rows", async ({ store }) => {
-    // Raw NUL never gets here past the codec; a database either takes it or refuses the whole batch.
+    // The codec never lets a raw NUL get this far. A database either accepts it or refuses the whole batch.
     const batch = [anInstance(), anInstance({ params: '"raw \0 NUL"' }), anInstance()];
     const accepted = await store.create(batch).then(
       () => true,
@@ -198,7 +198,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await tickets(db.store), 5, "tickets");
   }),
 
-  realTime("batches that overlap in opposite orders are each created once", async ({ db }) => {
+  realTime("overlapping batches in opposite orders create each id once", async ({ db }) => {
     const stores = await storesOn(db, 4);
     for (let round = 0; round < 5; round++) {
       const ids = Array.from({ length: 30 }, (_, i) => `overlap-${round}-${i}`);
@@ -265,7 +265,7 @@ export const createCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("names of the greatest length are kept to their last character", async ({ store }) => {
+  stillTime("names of the maximum length are kept to their last character", async ({ store }) => {
     const ends = ["a", "b", "é", "😀"];
     const batch = ends.flatMap((end) => [
       anInstance({ workflow: `${"😀".repeat(63)}${end}`, id: "x", queue: "😀".repeat(64) }),
@@ -300,7 +300,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal((await claimOne(store)).params === mebibyteText, true, "claimed");
   }),
 
-  stillTime("an eager create is born leased to its runner", async ({ store, clock }) => {
+  stillTime("an eagerly created run is leased to its runner at once", async ({ store, clock }) => {
     const runner = await aRunner(store);
     const instance = anInstance();
     const answers = await store.create([instance], { lease: { runner } });
@@ -337,7 +337,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal((await commitOk(store, aPart(run, { next: complete() }))).state, "finished", "the state");
   }),
 
-  stillTime("an eager create for a dead runner waits in the queue", async (world) => {
+  stillTime("an eager create for a dead runner is left in the queue", async (world) => {
     const { store } = world;
     const runner = await aRunner(store);
     await letRunnersDie(world);
@@ -357,7 +357,7 @@ export const createCases: readonly ConformanceCase[] = [
     equal(kindOf(await store.heartbeat(runner, 1_000), "ok", "heartbeat").owned, [], "owned");
   }),
 
-  stillTime("an eager create sent again does not take a parked run back", async ({ store }) => {
+  stillTime("an eager create sent again does not take back a parked run", async ({ store }) => {
     const runner = await aRunner(store);
     const instance = anInstance();
     await store.create([instance], { lease: { runner } });
@@ -367,13 +367,13 @@ export const createCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, instance), "waiting", "the status");
   }),
 
-  stillTime("create refuses a tx that is no transaction", async ({ store }) => {
+  stillTime("create refuses a tx that is not a transaction", async ({ store }) => {
     const instance = anInstance();
     await rejection(store.create([instance], { tx: {} }), "create with a tx of {}");
     equal(await store.get(targetOf(instance)), null, "the instance");
   }),
 
-  realTime("creates from many connections are all there", async ({ db }) => {
+  realTime("creates from many connections are all listed", async ({ db }) => {
     const stores = await storesOn(db, 4);
     const batches = stores.flatMap((store) =>
       Array.from({ length: 10 }, () => ({ store, batch: someInstances(10) })),
@@ -397,7 +397,7 @@ export const createCases: readonly ConformanceCase[] = [
   }),
 ];
 
-/** How many tickets of the workflow "order" can be claimed. */
+/** Claims all tickets of the workflow "order", and returns how many there were. */
 async function tickets(store: World["store"]): Promise<number> {
   const claimed = await claim(store, await aRunner(store), { limit: 1_000 });
   equal(new Set(claimed.map(({ iid }) => iid)).size, claimed.length, "distinct tickets");

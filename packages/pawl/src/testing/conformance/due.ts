@@ -47,7 +47,7 @@ export const dueCases: readonly ConformanceCase[] = [
     equal(await store.nextDueInMs([laneOf({ workflow: "none" })]), null, "of an empty lane");
   }),
 
-  stillTime("new runs are due at once, also beside parked ones", async ({ store }) => {
+  stillTime("new runs are due at once, even beside parked ones", async ({ store }) => {
     const run = await waiting(store, { wake: { inMs: 5_000 } });
     await create(store);
     equal(await dueIn(store, run), 0, "due");
@@ -79,7 +79,7 @@ export const dueCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "unknown lanes are the other ones on the same queues in which runs are due",
+    "unknown lanes are the other lanes of the same queues in which runs are due",
     async (world) => {
       const { store, clock } = world;
       for (const workflow of ["a", "b", "b", "B", "ä", "order"]) await create(store, { workflow });
@@ -102,7 +102,7 @@ export const dueCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("a lane that several known queues have unknown is told for each", async ({ store }) => {
+  stillTime("an unknown lane is reported for every known queue it is on", async ({ store }) => {
     for (const queue of ["x", "y", "z"]) await create(store, { workflow: "a", queue });
     const lanes = await store.unknownLanes([
       { queue: "x", handler: "b" },
@@ -115,7 +115,7 @@ export const dueCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("runs that nobody could claim make no unknown lane", async (world) => {
+  stillTime("runs that nobody could claim do not make a lane unknown", async (world) => {
     const { store, clock } = world;
     await leasedRun(store, { workflow: "leased" });
     await finished(store, complete(), { workflow: "finished" });
@@ -130,7 +130,7 @@ export const dueCases: readonly ConformanceCase[] = [
     equal(await unknownTo(store, [{ queue: "other", handler: "x" }]), [], "of another queue");
   }),
 
-  stillTime("at most 100 unknown lanes are told, however many are known", async ({ store }) => {
+  stillTime("at most 100 unknown lanes are reported, however many are known", async ({ store }) => {
     const names = Array.from({ length: 230 }, (_, n) => `w${String(n).padStart(3, "0")}`);
     await store.create(names.map((workflow) => anInstance({ workflow })));
     const known = names.slice(0, 120).map((workflow) => laneOf({ workflow }));
@@ -143,7 +143,7 @@ export const dueCases: readonly ConformanceCase[] = [
   }),
 ];
 
-/** In the order of their names. */
+/** Returns the handlers of the unknown lanes, sorted by name. */
 async function unknownTo(store: Store, known: readonly Lane[]): Promise<string[]> {
   return (await store.unknownLanes(known)).map(({ handler }) => handler).toSorted();
 }

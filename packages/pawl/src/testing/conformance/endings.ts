@@ -21,9 +21,9 @@ import {
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
 
-/** What becomes of the ticket: parked, released, paused, finished, or kept. */
+/** Parts that decide what becomes of the ticket: parked, released, paused, finished, or kept. */
 export const endingCases: readonly ConformanceCase[] = [
-  stillTime("a complete run has its output and its time", async ({ store, clock }) => {
+  stillTime("a completed run keeps its output and its end time", async ({ store, clock }) => {
     const run = await leasedRun(store);
     clock.advance(2_500);
     const answer = await commitOk(store, aPart(run, { next: complete('{"out":1}') }));
@@ -35,7 +35,7 @@ export const endingCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a failed run has its error and its time", async ({ store, clock }) => {
+  stillTime("a failed run keeps its error and its end time", async ({ store, clock }) => {
     const run = await leasedRun(store);
     clock.advance(2_500);
     const answer = await commitOk(store, aPart(run, { next: failWith('{"message":"x"}') }));
@@ -114,7 +114,7 @@ export const endingCases: readonly ConformanceCase[] = [
     equal([answer.state, answer.events.length], ["leased", 1], "the answer");
   }),
 
-  stillTime("a commit tells that a pause was asked for", async ({ store }) => {
+  stillTime("a commit's answer tells that a pause was requested", async ({ store }) => {
     const run = await leasedRun(store);
     await store.pause(targetOf(run));
     const answer = await commitOk(store, aPart(run, { steps: [aStep(1)] }));
@@ -122,7 +122,7 @@ export const endingCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, run), "waitingForPause", "the status");
   }),
 
-  stillTime("a park pauses instead if that was asked for", async ({ store, clock }) => {
+  stillTime("a park pauses the run if a pause was requested", async ({ store, clock }) => {
     const run = await leasedRun(store);
     await store.pause(targetOf(run));
     const next = parkUntil({ inMs: 10 });
@@ -132,7 +132,7 @@ export const endingCases: readonly ConformanceCase[] = [
     equal(await dueIn(store, run), null, "due while paused");
   }),
 
-  stillTime("a park with an event and a pause before it does not wait", async ({ store }) => {
+  stillTime("a park after both an event and a pause does not wait", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run);
     await store.pause(targetOf(run));
@@ -140,7 +140,7 @@ export const endingCases: readonly ConformanceCase[] = [
     ok(state === "paused" || state === "leased", `paused, or going on with the event: ${state}`);
   }),
 
-  stillTime("a release pauses instead if that was asked for", async ({ store }) => {
+  stillTime("a release pauses the run if a pause was requested", async ({ store }) => {
     const run = await leasedRun(store);
     await store.pause(targetOf(run));
     equal((await commitOk(store, aPart(run, { next: release() }))).state, "paused", "the state");

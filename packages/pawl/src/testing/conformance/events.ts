@@ -75,7 +75,7 @@ export const eventCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("events at one time keep the order in which they were sent", async ({ store }) => {
+  stillTime("events of the same time keep the order in which they were sent", async ({ store }) => {
     const run = await create(store);
     const types = Array.from({ length: 12 }, (_, i) => `type-${i % 3}`);
     for (const [i, type] of types.entries()) {
@@ -91,7 +91,7 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(loaded, events, "the loaded events");
   }),
 
-  stillTime("runs number their events on their own", async ({ store }) => {
+  stillTime("each run numbers its own events", async ({ store }) => {
     const [one, two] = [await create(store), await create(store)];
     for (const run of [one, two, one]) await sendTo(store, run);
     equal(
@@ -137,7 +137,7 @@ export const eventCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "event ids of the greatest length are kept to their last character",
+    "event ids of the maximum length are kept to their last character",
     async ({ store }) => {
       const run = await create(store);
       const ids = ["a", "b", "é", "😀"].map((end) => `${"😀".repeat(99)}${end}`);
@@ -193,7 +193,7 @@ export const eventCases: readonly ConformanceCase[] = [
     }),
   ),
 
-  stillTime("an event for nobody is refused", async ({ store }) => {
+  stillTime("an event for an unknown instance is refused", async ({ store }) => {
     const run = await create(store);
     for (const target of [
       { workflow: "order", id: "unknown" },
@@ -213,7 +213,7 @@ export const eventCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a run that an event wakes is leased at once to who has it",
+    "a run woken by an event is leased at once to the runner that has it in memory",
     async ({ store, clock }) => {
       const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
       const runner = await aRunner(store);
@@ -266,7 +266,7 @@ export const eventCases: readonly ConformanceCase[] = [
   ),
 
   stillTime(
-    "a run is leased by an event only to who had it last, and is alive",
+    "an event leases a run only to a live runner that names the run's last claim",
     async ({ store, clock }) => {
       const run = await waiting(store, { types: ["paid"], wake: { inMs: 60_000 } });
       const { claimNumber } = run;
@@ -308,7 +308,7 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(await dueIn(store, run), 60_000, "due");
   }),
 
-  stillTime("a wait mask may have any of its bits", async ({ store }) => {
+  stillTime("a wait mask can use any of its bits", async ({ store }) => {
     const all = Array.from({ length: 300 }, (_, i) => `type-${i}`);
     for (const types of [[highType], [highType, "paid"], all]) {
       const run = await waiting(store, { workflow: `mask-${types.length}`, types });
@@ -319,7 +319,7 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(woken, waitMaskOf(["paid"]) === waitMaskOf([highType]), "woken without its bit");
   }),
 
-  stillTime("an event for a running turn names the runner that has it", async ({ store }) => {
+  stillTime("an event for a leased run names the runner that holds it", async ({ store }) => {
     const run = await leasedRun(store);
     const steps = [aWait(1, { inMs: 60_000 }, { type: "waitForEvent", waitKey: "paid" })];
     await commitOk(store, aPart(run, { steps }));
@@ -332,7 +332,7 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(only(heartbeat.owned, "owned").eventCount, 1, "events in the heartbeat");
   }),
 
-  stillTime("an event sent while paused is there after resume", async ({ store }) => {
+  stillTime("an event sent while the run is paused is there after resume", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"] });
     await store.pause(targetOf(run));
     await sendTo(store, run, anEvent("paid"));
@@ -355,7 +355,7 @@ export const eventCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "an event after a claim is later than it, though the clock stands still",
+    "an event after a claim is later than the claim even if the clock stands still",
     async (world) => {
       const { store } = world;
       const run = await leasedRun(store);
@@ -368,7 +368,7 @@ export const eventCases: readonly ConformanceCase[] = [
   ),
 
   stillTime(
-    "an event after a claim is later than it, though the clock steps back",
+    "an event after a claim is later than the claim even if the clock steps back",
     async (world) => {
       const { store, clock } = world;
       const run = await leasedRun(store);
@@ -388,7 +388,7 @@ export const eventCases: readonly ConformanceCase[] = [
     equal(await isDue(store, run), true, "due, whatever its time");
   }),
 
-  stillTime("what a claim saw is not forgotten by a claim at an earlier time", async (world) => {
+  stillTime("a second claim at an earlier time keeps the first claim's time", async (world) => {
     const { store, clock } = world;
     const first = await waiting(store, { wake: { at: 0 } });
     clock.advance(-1_000);
@@ -407,7 +407,7 @@ export const eventCases: readonly ConformanceCase[] = [
     ok(createdAt > clock.now(), `${createdAt} is after the start at ${clock.now()}`);
   }),
 
-  stillTime("events of an earlier run are not seen by the next", async ({ store }) => {
+  stillTime("a restarted run does not see the events of the run before it", async ({ store }) => {
     const run = await create(store);
     await sendTo(store, run, anEvent("old"));
     await store.restart(targetOf(run), "restart");
@@ -427,7 +427,7 @@ export const eventCases: readonly ConformanceCase[] = [
     );
   }),
 
-  realTime("concurrent senders get one number each", async ({ db, store }) => {
+  realTime("concurrent senders get a number each", async ({ db, store }) => {
     const stores = await storesOn(db, 4);
     const run = await create(store);
     const jobs = Array.from({ length: 60 }, (_, i) => () => sendTo(stores[i % 4]!, run));

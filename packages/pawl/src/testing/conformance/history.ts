@@ -54,7 +54,7 @@ const inOrder = (count: number) =>
   Array.from({ length: count }, (_, i) => [`step ${i + 1}`, `event ${i + 1}`]).flat();
 
 export const historyCases: readonly ConformanceCase[] = [
-  stillTime("history answers null for what does not exist", async ({ store }) => {
+  stillTime("history answers null for an instance that does not exist", async ({ store }) => {
     const run = await create(store);
     const query: HistoryQuery = { order: "oldest", pageSize: 5 };
     equal(await store.history({ workflow: "order", id: "unknown" }, query), null, "unknown id");
@@ -179,7 +179,7 @@ export const historyCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a cursor goes on also for the longest names", async ({ store }) => {
+  stillTime("a history cursor works for the longest names, too", async ({ store }) => {
     const run = await leasedRun(store, { workflow: "😀".repeat(64), id: "i".repeat(100) });
     for (let i = 0; i < 3; i++) await sendTo(store, run);
     equal((await pagesOf(store, run, { pageSize: 1 })).length, 3, "pages");
@@ -208,7 +208,7 @@ export const historyCases: readonly ConformanceCase[] = [
     equal(labels.toSorted(), ["event 1", "step 1"], "the entries");
   }),
 
-  stillTime("a garbage cursor of a history is refused", async (world) => {
+  stillTime("an invalid history cursor is refused", async (world) => {
     const { store } = world;
     const run = await aLongRun(world, 3);
     const query: HistoryQuery = { order: "oldest", pageSize: 2 };

@@ -7,7 +7,7 @@ import type { ConformanceCase } from "./fixture.js";
 import { claimed, hookLeaseMs, told } from "./hook-rows.js";
 import { realTime, stillTime } from "./world.js";
 
-/** A row of its own, and the instance that it tells of. */
+/** Creates an instance, and claims the row that tells of it. */
 async function aRow(store: Store): Promise<HookRow> {
   await store.registerHooks(["onWorkflowEnqueued"]);
   await create(store);
@@ -50,7 +50,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     equal<HookRow>(again, { ...row, attempts: 2, claimNumber: row.claimNumber + 1 }, "the row");
   }),
 
-  stillTime("hooks: what fails is due again after a while, by the store's clock", async (world) => {
+  stillTime("hooks: a failed delivery is due again later, by the store's clock", async (world) => {
     const { store, clock } = world;
     const row = await aRow(store);
     clock.advance(10);
@@ -64,7 +64,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     matches(only(await claimed(store), "again"), { id: row.id, attempts: 2 }, "the row");
   }),
 
-  stillTime("hooks: a settlement that comes late changes nothing", async (world) => {
+  stillTime("hooks: a late failure changes nothing, and a late success counts", async (world) => {
     const { store, clock } = world;
     const row = await aRow(store);
     clock.advance(hookLeaseMs);
@@ -78,7 +78,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     equal(await claimed(store), [], "delivered all the same");
   }),
 
-  stillTime("hooks: what is given up is kept, listed, and can be tried again", async (world) => {
+  stillTime("hooks: a given-up delivery is kept, listed, and can be retried", async (world) => {
     const { store, clock } = world;
     const { claimNumber, ...row } = await aRow(store);
     clock.advance(5);
@@ -123,7 +123,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     equal(new Set(pages.flat().map(({ id }) => id)), new Set(order), "all of them");
   }),
 
-  stillTime("hooks: one whose deliveries never end is given up", async (world) => {
+  stillTime("hooks: a row whose deliveries never end is given up", async (world) => {
     const { store, clock } = world;
     const row = await aRow(store);
     for (let attempts = 2; attempts <= 3; attempts++) {
@@ -136,7 +136,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     matches(only(items, "failed"), { id: row.id, attempts: 3 }, "the row");
   }),
 
-  stillTime("hooks: unregistering drops what is left and ends the writing", async (world) => {
+  stillTime("hooks: unregistering drops the rows left and stops the writing", async (world) => {
     const { store, clock } = world;
     await store.registerHooks(hookNames);
     await store.create(someInstances(3));
@@ -165,7 +165,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
     equal(await store.unknownHooks([], 0), [], "none is left");
   }),
 
-  realTime("hooks: claims from many connections share the rows", async ({ db }) => {
+  realTime("hooks: claims from many connections share out the rows", async ({ db }) => {
     const stores = await storesOn(db, 4);
     await db.store.registerHooks(["onWorkflowEnqueued"]);
     await db.store.create(someInstances(60));

@@ -16,7 +16,7 @@ export async function claimed(
   });
 }
 
-/** What the hooks are to be told since somebody asked last, in short. */
+/** Claims and settles all rows, and returns each as a short text. */
 export async function told(store: Store): Promise<string[]> {
   const rows = await claimed(store);
   await store.settleHooks(rows.map(({ id, claimNumber }) => ({ id, claimNumber, failure: null })));

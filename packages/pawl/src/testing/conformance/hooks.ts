@@ -26,7 +26,7 @@ import type { ConformanceCase } from "./fixture.js";
 import { claimed, told } from "./hook-rows.js";
 import { realTime, stillTime, withTransactions, type World } from "./world.js";
 
-/** All that causes a row, but for what is refused. */
+/** Everything that causes a row. */
 const causes: readonly {
   readonly name: string;
   readonly hook: HookName;
@@ -72,7 +72,7 @@ const causes: readonly {
     },
   },
   {
-    name: "an event that wakes",
+    name: "an event that wakes a run",
     hook: "onWorkflowEnqueued",
     reason: "event",
     cause: async (store) => {
@@ -117,7 +117,7 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
     await told(store);
     await store.create([anInstance(targetOf(taken))]);
   },
-  "a resume of what is not paused": async ({ store }) => {
+  "a resume of a run that is not paused": async ({ store }) => {
     const run = await leasedRun(store);
     await store.pause(targetOf(run));
     await told(store);
@@ -129,12 +129,12 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
     await told(store);
     await store.pause(targetOf(run));
   },
-  "an end of what has ended": async ({ store }) => {
+  "a terminate of an ended run": async ({ store }) => {
     const run = await finished(store);
     await told(store);
     await store.terminate(targetOf(run), "late");
   },
-  "an event that nobody waits for, or came before": async ({ store }) => {
+  "a duplicate or unawaited event": async ({ store }) => {
     const run = await waiting(store);
     const event = anEvent("paid");
     await sendTo(store, run, event);
@@ -179,7 +179,7 @@ export const hookCases: readonly ConformanceCase[] = [
   ),
 
   ...causes.map(({ name, cause }) =>
-    stillTime(`hooks: ${name} leaves none unless a hook is registered`, async ({ store }) => {
+    stillTime(`hooks: ${name} leaves no row unless a hook is registered`, async ({ store }) => {
       await cause(store);
       await store.registerHooks(hookNames);
       equal(await told(store), [], "rows");
@@ -194,7 +194,7 @@ export const hookCases: readonly ConformanceCase[] = [
     }),
   ),
 
-  stillTime("hooks: only what is registered is written", async ({ store }) => {
+  stillTime("hooks: rows are written for registered hooks only", async ({ store }) => {
     await store.registerHooks(["onInstanceFinished"]);
     const first = await finished(store);
     equal(await told(store), [`onInstanceFinished complete ${first.id} 1`], "one");
@@ -208,7 +208,7 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(await told(store), both, "both");
   }),
 
-  stillTime("hooks: every process writes for what one has registered", async ({ db, store }) => {
+  stillTime("hooks: every process writes rows for a hook of any process", async ({ db, store }) => {
     await store.registerHooks(hookNames);
     const other = await db.connect();
     const run = await finished(other);
@@ -217,7 +217,7 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(await told(store), [`onWorkflowEnqueued restart ${run.id} 2`], "rows");
   }),
 
-  stillTime("hooks: each of a batch leaves a row, and each has an id of its own", async (world) => {
+  stillTime("hooks: each instance of a batch leaves a row with its own id", async (world) => {
     const { store } = world;
     await store.registerHooks(hookNames);
     const taken = await create(store);
@@ -229,7 +229,7 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(new Set(rows.map(({ id }) => id)).size, 40, "ids");
   }),
 
-  stillTime("hooks: what is born leased leaves a row too", async ({ store }) => {
+  stillTime("hooks: an eager create leaves a row, too", async ({ store }) => {
     await store.registerHooks(hookNames);
     const { runner } = await leasedRun(store);
     await told(store);
@@ -238,7 +238,7 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(await told(store), [`onWorkflowEnqueued create ${eager.id} 1`], "rows");
   }),
 
-  stillTime("hooks: what is sent again leaves one row, delivered or not", async ({ store }) => {
+  stillTime("hooks: a resent operation leaves one row, delivered or not", async ({ store }) => {
     await store.registerHooks(hookNames);
     const run = await leasedRun(store);
     const child = anInstance({ workflow: "child" });
@@ -283,7 +283,7 @@ export const hookCases: readonly ConformanceCase[] = [
         equal(await told(store), end === "commit" ? rows.toSorted() : [], "rows");
       }),
       stillTime(
-        `hooks: nobody waits for a transaction with rows that will ${end}`,
+        `hooks: nobody waits for an open transaction with rows that will ${end}`,
         async (world) => {
           const { db, store } = world;
           await store.registerHooks(["onWorkflowEnqueued"]);
@@ -303,7 +303,7 @@ export const hookCases: readonly ConformanceCase[] = [
     ]),
 
     stillTime(
-      "hooks: a transaction of a process with a hook needs no registration",
+      "hooks: a transaction in a process with hooks leaves rows before they are registered",
       async ({ db, store }) => {
         const run = await waiting(store);
         const transaction = await db.begin();
@@ -337,7 +337,7 @@ export const hookCases: readonly ConformanceCase[] = [
     equal(await told(store), [`onInstanceFinished errored ${run.id} 1`], "rows");
   }),
 
-  realTime("hooks: processes that register at once agree", async ({ db }) => {
+  realTime("hooks: processes that register concurrently agree", async ({ db }) => {
     const stores = await storesOn(db, 4);
     await atOnce(
       stores.map((store) => () => store.registerHooks(hookNames)),

@@ -36,7 +36,9 @@ async function moveAll(store: Store): Promise<number> {
   }
 }
 
-/** Events that users send in their transactions: they lie in the inbox until somebody moves them into their runs. */
+/**
+ * Events that users send in their transactions lie in the inbox until a runner moves them into their runs.
+ */
 export const inboxCases: readonly ConformanceCase[] = [
   stillTime("an event in a transaction that rolls back never arrives", async ({ db, store }) => {
     const run = await create(store);
@@ -110,7 +112,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("events keep their order when many move the inbox", async ({ db, store }) => {
+  stillTime("events keep their order when several move the inbox", async ({ db, store }) => {
     const stores = await storesOn(db, 3);
     const runs = [await create(store), await create(store)];
     const payloads = Array.from({ length: 60 }, (_, i) => `${i}`);
@@ -135,7 +137,7 @@ export const inboxCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("an inbox that holds something is due at once, for who has lanes", async (world) => {
+  stillTime("a filled inbox is due at once for a caller that names lanes", async (world) => {
     const { db, store } = world;
     const run = await waiting(store);
     await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));
@@ -192,7 +194,7 @@ export const inboxCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a moved event is later than the last look at its run",
+    "a moved event is later than the last poll of its run",
     async ({ db, store, clock }) => {
       const run = await leasedRun(store);
       await inTransaction(db, (tx) => store.sendEvent(targetOf(run), anEvent(), { tx }));

@@ -47,7 +47,7 @@ export const garbageCursors: readonly string[] = [
   "x".repeat(10_000),
 ];
 
-/** What becomes of a real cursor in careless hands. */
+/** Returns a real cursor, damaged as careless hands would. */
 export function damagedCursors(cursor: string): string[] {
   const middle = Math.floor(cursor.length / 2);
   const other = cursor[middle] === "A" ? "B" : "A";
@@ -61,13 +61,13 @@ export function damagedCursors(cursor: string): string[] {
 }
 
 export const listCases: readonly ConformanceCase[] = [
-  stillTime("get answers null for what does not exist", async ({ store }) => {
+  stillTime("get answers null for an instance that does not exist", async ({ store }) => {
     const run = await create(store);
     equal(await store.get({ workflow: "order", id: "unknown" }), null, "an unknown id");
     equal(await store.get({ workflow: "other", id: run.id }), null, "another workflow");
   }),
 
-  stillTime("many that are asked for at once are each answered", async ({ store }) => {
+  stillTime("concurrent gets are each answered", async ({ store }) => {
     const instances = [
       ...someInstances(250),
       ...["Case", "case", "case_"].map((id) => anInstance({ id })),
@@ -118,7 +118,7 @@ export const listCases: readonly ConformanceCase[] = [
 
   stillTime("a list can be filtered by each status", async ({ store }) => {
     const made = new Map<InstanceStatusName, string[]>();
-    // Queued ones last: the others are claimed on their way.
+    // Queued runs come last, because the others are claimed on their way.
     const others = states.filter((state) => state !== "queued");
     for (const state of [...others, ...others, "queued", "queued"] as const) {
       const { iid } = await inState(store, state);
@@ -141,7 +141,7 @@ export const listCases: readonly ConformanceCase[] = [
     for (let i = 0; i < 7; i++) {
       iids.push((await create(store)).iid);
       await create(store, { workflow: "other" });
-      clock.advance(i % 2); // some at the same time
+      clock.advance(i % 2); // some share a time
     }
     equal(iidsOf((await pagesOf(store, {})).flat()), iids, "oldest first");
     equal(
@@ -166,7 +166,7 @@ export const listCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("pages are full up to the last, which has no next", async ({ store }) => {
+  stillTime("all pages are full but the last, which has no next page", async ({ store }) => {
     await store.create(someInstances(6));
     for (const order of ["oldest", "newest"] as const) {
       const sizes = async (pageSize: number) =>
@@ -181,7 +181,7 @@ export const listCases: readonly ConformanceCase[] = [
     equal([empty.items.length, empty.hasNextPage], [0, false], "an empty list");
   }),
 
-  stillTime("250 created in one millisecond are each seen exactly once", async ({ store }) => {
+  stillTime("250 instances of one millisecond are each listed once", async ({ store }) => {
     const created = [...someInstances(100), ...someInstances(100), ...someInstances(50)];
     for (let i = 0; i < created.length; i += 100) await store.create(created.slice(i, i + 100));
     for (const order of ["oldest", "newest"] as const) {
@@ -193,7 +193,7 @@ export const listCases: readonly ConformanceCase[] = [
     }
   }),
 
-  stillTime("rows inserted while paging disturb nobody", async ({ store, clock }) => {
+  stillTime("rows inserted while paging do not disturb the pages", async ({ store, clock }) => {
     const existing = someInstances(25);
     await store.create(existing);
     for (const order of ["oldest", "newest"] as const) {
@@ -231,7 +231,7 @@ export const listCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("a garbage cursor is refused", async ({ store }) => {
+  stillTime("an invalid cursor is refused", async ({ store }) => {
     await store.create(someInstances(3));
     const query: ListQuery = { workflow: "order", order: "oldest", pageSize: 2 };
     const { cursor } = await store.list(query);
@@ -242,7 +242,7 @@ export const listCases: readonly ConformanceCase[] = [
     equal((await store.list({ ...query, cursor: real })).items.length, 1, "the real one");
   }),
 
-  stillTime("a cursor goes on also for the longest names", async ({ store }) => {
+  stillTime("a cursor works for the longest names, too", async ({ store }) => {
     const workflow = "😀".repeat(64);
     await store.create(someInstances(3, { workflow }));
     const pages = await pagesOf(store, { workflow, status: "queued", pageSize: 1 });

@@ -26,7 +26,7 @@ import { mebibyteText } from "./text.js";
 import { stillTime } from "./world.js";
 
 export const loadCases: readonly ConformanceCase[] = [
-  stillTime("a load answers params, steps in order and events not consumed", async (world) => {
+  stillTime("a load returns params, steps in order and unconsumed events", async (world) => {
     const { store } = world;
     const run = await leasedRun(store, { params: '"p"' });
     for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));

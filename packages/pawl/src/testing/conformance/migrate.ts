@@ -28,7 +28,7 @@ export const migrateCases: readonly ConformanceCase[] = [
     await commitOk(store, aPart(run, { partNumber: 2, next: complete() }));
   }),
 
-  unmigrated("a plan tells what a migration does, and does nothing", async ({ store }) => {
+  unmigrated("a migration plan says what would be done, and does nothing", async ({ store }) => {
     const plan = await store.planMigration();
     equal(plan.from, 0, "the version of an empty database");
     ok(
@@ -54,7 +54,7 @@ export const migrateCases: readonly ConformanceCase[] = [
     }
   }),
 
-  unmigrated("a store that was not migrated says what to do", async ({ store }) => {
+  unmigrated("a store that was not migrated says how to migrate it", async ({ store }) => {
     const target = { workflow: "order", id: "x" };
     const lanes = [{ queue: "default", handler: "order" }];
     const operations: Readonly<Record<string, () => Promise<unknown>>> = {

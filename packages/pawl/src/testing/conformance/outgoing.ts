@@ -27,7 +27,7 @@ import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
 
-/** What a part sends out of its run: new runs, and events for others. */
+/** Parts that send something out of their run: new runs, and events for others. */
 export const outgoingCases: readonly ConformanceCase[] = [
   stillTime("a commit spawns instances", async ({ store, clock }) => {
     const run = await leasedRun(store);
@@ -43,7 +43,7 @@ export const outgoingCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "a spawn of a taken id leaves both the part and the owner of the id alone",
+    "a spawn of a taken id affects neither the rest of its part nor the id's holder",
     async (world) => {
       const { store } = world;
       const taken = await create(store, { workflow: "child", params: '"first"' });
@@ -139,7 +139,7 @@ export const outgoingCases: readonly ConformanceCase[] = [
     for (const target of targets) equal((await recordedEvents(store, target)).length, 1, "events");
   }),
 
-  stillTime("a delivery to a run that was replaced goes nowhere", async ({ store }) => {
+  stillTime("a delivery to a run that was replaced is dropped", async ({ store }) => {
     const parent = await waiting(store, { workflow: "parent" });
     const run = await leasedRun(store);
     await store.restart(targetOf(parent), "restart");

@@ -17,7 +17,7 @@ import type { ConformanceCase } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
 
 export const pollCases: readonly ConformanceCase[] = [
-  stillTime("a poll answers the time, the pause flag and the events not seen", async (world) => {
+  stillTime("a poll answers with the time, the pause flag and unseen events", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
     clock.advance(33);
@@ -34,7 +34,7 @@ export const pollCases: readonly ConformanceCase[] = [
   }),
 
   stillTime(
-    "an event after a poll is later than it, though the clock steps back",
+    "an event after a poll is later than the poll even if the clock steps back",
     async (world) => {
       const { store, clock } = world;
       const run = await leasedRun(store);
@@ -48,7 +48,7 @@ export const pollCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("what a poll saw is not forgotten by a poll at an earlier time", async (world) => {
+  stillTime("a second poll at an earlier time keeps the first poll's time", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
     clock.advance(5_000);
@@ -60,7 +60,7 @@ export const pollCases: readonly ConformanceCase[] = [
     ok(createdAt > now, `${createdAt} is after the first poll at ${now}`);
   }),
 
-  stillTime("a poll of a claim that is gone answers lost", async (world) => {
+  stillTime("a poll of a lost claim answers lost", async (world) => {
     const { store } = world;
     const ended = await leasedRun(store);
     await store.terminate(targetOf(ended), "t");

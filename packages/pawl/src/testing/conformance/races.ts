@@ -23,23 +23,23 @@ import type { ConformanceCase, TestDatabase } from "./fixture.js";
 import { stillTime, type StillWorld } from "./world.js";
 
 /*
- * Two sessions at once must look as if one had come after the other. Each pair of operations is first played one after
- * the other, in every order, and what was answered and what is stored is noted; then it is raced, and the outcome must
- * be one of those. No model is needed: the store is its own.
+ * Two concurrent sessions must look as if one had come after the other. Each pair of operations is first
+ * played one after the other, in every order, and the answers and the stored state are noted. Then the pair
+ * is raced, and its outcome must be one of those noted. No model is needed: the store is its own.
  */
 
-/** A run that two sessions meet in, with names that no other round has. */
+/** A run that two sessions contend for, with names that no other round has. */
 type Scene = {
   readonly run: Leased;
   readonly rival: string;
-  /** Distinguishes this round's names; removed from what is compared. */
+  /** Distinguishes this round's names. It is removed from what is compared. */
   readonly tag: string;
   readonly startedAt: number;
 };
 
 type RaceStep = {
   readonly act: (store: Store, scene: Scene) => Promise<unknown>;
-  /** The engine skips what another session has locked. Such an answer means "try again later". */
+  /** The engine skips rows that another session has locked. Such an answer means "try again later". */
   readonly mayHaveSkipped?: (answer: unknown) => boolean;
 };
 
@@ -63,7 +63,7 @@ const reopenIt: RaceStep = {
 
 const one = (act: RaceStep["act"]): readonly RaceStep[] => [{ act }];
 
-/** An operation is one write, or two of which others may come in between. */
+/** An operation is one write, or two writes between which others may come. */
 const operations = {
   claim: [claimIt],
   takeover: [declareDead, claimIt],
@@ -106,7 +106,7 @@ const operations = {
 type OperationName = keyof typeof operations;
 type Pair = { readonly a: readonly RaceStep[]; readonly b: readonly RaceStep[] };
 
-/** Where both begin. The owner's lease has run out, and an event lies in the inbox. */
+/** The states in which both sessions begin. The owner's lease has run out, and an event lies in the inbox. */
 const beginnings = {
   "a leased run": async () => {},
   "a run that waits": async (store, { run }) => {
@@ -151,7 +151,7 @@ async function putIntoInbox(db: TestDatabase, { run, tag }: Scene): Promise<void
   await transaction.commit();
 }
 
-/** All that can be seen of the run, without names and times of the round. */
+/** Returns all that can be seen of the run, without the names and times of the round. */
 async function outcome(store: Store, scene: Scene, answers: unknown): Promise<string> {
   const { run, rival, tag, startedAt } = scene;
   const owned = async (runner: string) => {
@@ -178,7 +178,7 @@ async function outcome(store: Store, scene: Scene, answers: unknown): Promise<st
     .replaceAll(uuid, "uuid");
 }
 
-/** Every way to put two sequences together without changing the order inside either. */
+/** Returns every way to merge two sequences without changing the order within either. */
 function interleavings(a: readonly RaceStep[], b: readonly RaceStep[]): ("a" | "b")[][] {
   if (a.length === 0) return [b.map(() => "b" as const)];
   if (b.length === 0) return [a.map(() => "a" as const)];
@@ -190,7 +190,7 @@ function interleavings(a: readonly RaceStep[], b: readonly RaceStep[]): ("a" | "
 
 type Answers = { readonly a: unknown[]; readonly b: unknown[] };
 
-/** Tries again what may have been skipped because of the other, now that both are through. */
+/** Tries steps again that may have been skipped because of the other session, now that both are through. */
 async function tryAgain(store: Store, scene: Scene, pair: Pair, answers: Answers): Promise<void> {
   for (const who of ["a", "b"] as const) {
     for (const [i, step] of pair[who].entries()) {
@@ -260,7 +260,7 @@ async function raceAll(
 
 const names = Object.keys(operations) as OperationName[];
 
-/** What there is to race about in each beginning. */
+/** The operations that can race in each beginning. */
 const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
   "a leased run": names,
   "a run that waits": [
@@ -305,7 +305,7 @@ const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
   ],
 };
 
-/** Two-session interleavings of everything with everything. */
+/** Two-session interleavings of every operation with every other. */
 export const raceCases: readonly ConformanceCase[] = (
   Object.entries(programme) as [BeginningName, readonly OperationName[]][]
 ).flatMap(([beginning, participants]) =>

@@ -49,7 +49,7 @@ async function ownedBy(store: ReopenStore, runner: string): Promise<string[]> {
   return answer.kind === "dead" ? [] : answer.owned.map(({ iid }) => iid);
 }
 
-/** What may have become of a run while its code was in memory. */
+/** Ways in which a run may move on while its code is in memory. */
 const movedOn: Readonly<Record<string, (store: ReopenStore, run: Leased) => Promise<unknown>>> = {
   "was paused": (store, run) => store.pause(targetOf(run)),
   "was terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
@@ -76,7 +76,7 @@ const movedOn: Readonly<Record<string, (store: ReopenStore, run: Leased) => Prom
 
 /** A parked run whose code is still in memory asks for its ticket back. */
 export const reopenCases: readonly ConformanceCase[] = [
-  stillTime("a parked run is taken back before it is due", async ({ store, clock }) => {
+  stillTime("a parked run can be reopened before it is due", async ({ store, clock }) => {
     const run = await leasedRun(store);
     await commitOk(store, aPart(run, { next: parkUntil({ inMs: 60_000 }, 1_234) }));
     clock.advance(100);
@@ -106,19 +106,19 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(run)))?.startedAt, run.now, "started at");
   }),
 
-  stillTime("a run that waits for an event only, too", async ({ store }) => {
+  stillTime("a run that waits only for an event can be reopened", async ({ store }) => {
     const run = await waiting(store);
     await reopened(store, run);
     equal((await sendTo(store, run)).owner, run.runner, "the owner");
   }),
 
-  stillTime("a run that is due already, too", async ({ store }) => {
+  stillTime("a run that is already due can be reopened", async ({ store }) => {
     const run = await waiting(store, { wake: { inMs: 0 } });
     await reopened(store, run);
     equal(await claim(store, await aRunner(store)), [], "left to claim");
   }),
 
-  stillTime("a released run, and one that was resumed after a pause, too", async ({ store }) => {
+  stillTime("released runs and runs resumed after a pause can be reopened", async ({ store }) => {
     const given = await leasedRun(store);
     await commitOk(store, aPart(given, { next: release(500) }));
     await reopened(store, given);
@@ -129,7 +129,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, resumed), "running", "the status");
   }),
 
-  stillTime("another runner may take it back than parked it", async ({ store }) => {
+  stillTime("a runner other than the one that parked it may reopen a run", async ({ store }) => {
     const run = await waiting(store);
     const other = await aRunner(store);
     equal((await store.reopen(other, [requestOf(run)])).length, 1, "reopened");
@@ -142,7 +142,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     await commitOk(store, aPart(run, { partNumber: 2, next: parkFor(["paid"]) }));
     const again = await reopened(store, run);
-    // Its parts are counted anew, though the ticket has seen a second one.
+    // The parts of a new claim are counted anew, although the ticket has seen a second part before.
     const park = aPart(again, { steps: [aStep(2)], next: parkUntil({ inMs: 5 }) });
     equal((await commitOk(store, park)).state, "parked", "the state");
     const third = await reopened(store, again);
@@ -150,7 +150,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, run), "complete", "the status");
   }),
 
-  stillTime("a park sent again after it is lost", async ({ store }) => {
+  stillTime("a park sent again after a reopen is lost", async ({ store }) => {
     const run = await leasedRun(store);
     const park = aPart(run, { next: parkFor(["paid"]) });
     await commitOk(store, park);
@@ -159,7 +159,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal(await currentStatus(store, run), "running", "the status");
   }),
 
-  stillTime("it tells of events before it, and later ones are later", async ({ store, clock }) => {
+  stillTime("reopening counts past events; new ones get later times", async ({ store, clock }) => {
     const run = await waiting(store, { types: ["other"] });
     await sendTo(store, run, anEvent("paid"));
     clock.advance(100);
@@ -172,7 +172,7 @@ export const reopenCases: readonly ConformanceCase[] = [
   }),
 
   ...Object.entries(movedOn).map(([what, move]) =>
-    stillTime(`a run that ${what} is not in the answer, and stays`, async ({ store }) => {
+    stillTime(`a run that ${what} is not reopened and does not change`, async ({ store }) => {
       const [run, other] = [await waiting(store), await waiting(store, { workflow: "other" })];
       await move(store, run);
       const observe = async () => [
@@ -193,7 +193,7 @@ export const reopenCases: readonly ConformanceCase[] = [
   ),
 
   stillTime(
-    "neither is one that is still leased, or never was, or of another run",
+    "a run that is leased, unknown, never claimed or of another number is not reopened",
     async (world) => {
       const { store } = world;
       const run = await leasedRun(store);
@@ -211,7 +211,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     },
   ),
 
-  stillTime("a runner that is dead, retired or unknown gets nothing", async (world) => {
+  stillTime("a runner that is dead, retired or unknown cannot reopen a run", async (world) => {
     const { store } = world;
     const run = await waiting(store, { wake: { inMs: 60_000 } });
     await letRunnersDie(world);
@@ -225,7 +225,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     equal(await dueIn(store, run), due, "due");
   }),
 
-  stillTime("many at once; one that is named twice is taken once", async ({ store }) => {
+  stillTime("many runs are reopened at once, and one named twice only once", async ({ store }) => {
     const runner = await aRunner(store);
     const runs: Leased[] = [];
     for (let n = 0; n < 20; n++) runs.push(await waiting(store, { runner }));
@@ -237,7 +237,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("after a lost reply it is found by adopting", async ({ store }) => {
+  stillTime("a reopen whose reply was lost can be adopted", async ({ store }) => {
     const run = await waiting(store);
     const first = await reopened(store, run);
     equal(await reopen(store, run), [], "sent again");
@@ -246,7 +246,7 @@ export const reopenCases: readonly ConformanceCase[] = [
     matches(adopted, { claimNumber, resuming, takenOver, takeovers, eventCount }, "adopted");
   }),
 
-  stillTime("a runner that dies after it leaves the run to be taken over", async (world) => {
+  stillTime("a reopened run is taken over if its runner dies", async (world) => {
     const { store } = world;
     const run = await waiting(store);
     await reopened(store, run);
@@ -268,7 +268,7 @@ export const reopenCases: readonly ConformanceCase[] = [
         "a reopen and a claim",
       );
       const both = [...taken!, ...claimed!];
-      // Both may have found the row locked by the other's look.
+      // Each may have found the row locked by the other.
       ok(both.length <= 1, "one owner");
       if (both.length === 0) both.push(...(await reopen(one, run)));
       equal(only(both, "the owner's").claimNumber, 2, "claim number");

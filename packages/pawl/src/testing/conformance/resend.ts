@@ -43,12 +43,12 @@ const nexts: readonly [string, Next, Extract<PartAnswer, { kind: "ok" }>["state"
 ];
 
 /**
- * After an unknown outcome the identical part is sent again. Whatever happened in between, it must not apply a second
- * time nor undo what came after it.
+ * After an unknown outcome the identical part is sent again. Whatever happened in between, the part must not
+ * apply a second time, and must not undo what came after it.
  */
 export const resendCases: readonly ConformanceCase[] = [
   ...nexts.map(([verb, next, state]) =>
-    stillTime(`steps said to be new and are not: a part that ${verb}`, async ({ store }) => {
+    stillTime(`a part that ${verb} writes steps wrongly said to be new`, async ({ store }) => {
       const first = await leasedRun(store);
       const second = await leasedRun(store);
       await commitOk(
@@ -130,7 +130,7 @@ export const resendCases: readonly ConformanceCase[] = [
     }),
   ),
 
-  stillTime("progress sent again applies once, also after more progress", async (world) => {
+  stillTime("progress sent again applies once, even after more progress", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
     const first = aPart(run, { steps: [aStep(1), aStep(2)] });
@@ -223,7 +223,7 @@ export const resendCases: readonly ConformanceCase[] = [
 
   ...["part", "progress after a takeover", "park"].map((later) =>
     stillTime(
-      `a park that was refused stays so, also late: after a pause and another ${later}`,
+      `a refused park stays refused when sent late, after a pause and another ${later}`,
       async ({ store }) => {
         const run = await leasedRun(store);
         await sendTo(store, run);
@@ -256,7 +256,7 @@ export const resendCases: readonly ConformanceCase[] = [
     ),
   ),
 
-  stillTime("a park that was refused is refused as well after a pause", async ({ store }) => {
+  stillTime("a park that was refused is refused again after a pause", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run);
     const part = aPart(run, { next: parkFor(["paid"]) });
@@ -299,7 +299,7 @@ export const resendCases: readonly ConformanceCase[] = [
     equal((await store.get(targetOf(run)))?.output, '"right"', "the output");
   }),
 
-  stillTime("a batch sent again mixes parts that were and were not applied", async ({ store }) => {
+  stillTime("a resent batch may mix parts that were and were not applied", async ({ store }) => {
     const [one, two] = [await leasedRun(store), await leasedRun(store)];
     const parts = [one, two].map((run) => aPart(run, { steps: [aStep(1)], next: complete() }));
     await store.commit([parts[0]!]);

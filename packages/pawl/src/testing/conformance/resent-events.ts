@@ -45,11 +45,13 @@ const ends = [
 
 const duplicate = { kind: "duplicate" } as const;
 
-/** An event that a run has, sent again after that run has ended: a success, as it was the first time. */
+/**
+ * An event that a run already has, sent again after that run has ended, succeeds as it did the first time.
+ */
 const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] => [
   ...ends.map(([status, end]) =>
     stillTime(
-      `an event sent again${how} after its run is ${status} was sent`,
+      `an event sent again${how} after its run is ${status} is a duplicate`,
       async ({ db, store }) => {
         const [run, other] = [await leasedRun(store), await leasedRun(store)];
         const [read, unread] = [anEvent("paid", { eventId: "Paid" }), anEvent("unread")];
@@ -75,7 +77,7 @@ const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] =
   ),
 
   stillTime(
-    `an event sent again${how} belongs to the run that a restart began`,
+    `an event sent again${how} after a restart goes to the new run`,
     async ({ db, store }) => {
       const run = await leasedRun(store);
       const [event, old] = [anEvent(), anEvent()];
@@ -100,7 +102,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
 
   ...withTransactions([
     stillTime(
-      "an event left in the inbox of an ended run was sent, until dropped",
+      "an event left in the inbox of an ended run is a duplicate until it is dropped",
       async (world) => {
         const { db, store } = world;
         const [run, other] = [await leasedRun(store), await leasedRun(store)];
@@ -122,7 +124,7 @@ export const resentEventCases: readonly ConformanceCase[] = [
     ),
   ]),
 
-  realTime("an event sent while its run ends hears the same when sent again", async ({ db }) => {
+  realTime("an event sent while its run ends is answered alike when resent", async ({ db }) => {
     const [one, two] = await storesOn(db, 2);
     for (let round = 0; round < 30; round++) {
       const run = await leasedRun(one, { workflow: `ends-${round}` });

@@ -49,7 +49,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal(await store.declareDead(), [runner], "2,000 ms after the heartbeat");
   }),
 
-  stillTime("tells when the next owner of runs may be dead", async ({ store, clock }) => {
+  stillTime("nextExpiryInMs tells when an owner may next be dead", async ({ store, clock }) => {
     const me = await aRunner(store, 500);
     equal(await store.nextExpiryInMs(me), null, "while nobody owns anything");
     const run = await leasedRun(store);
@@ -118,9 +118,9 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal(await store.heartbeat("never registered", leaseMs), { kind: "dead" }, "the answer");
   }),
 
-  stillTime("registering again extends nobody else and harms nothing", async ({ store, clock }) => {
+  stillTime("registering again does not lose the runner's runs", async ({ store, clock }) => {
     const run = await leasedRun(store);
-    await store.register(run.runner, leaseMs); // the reply to the first was lost
+    await store.register(run.runner, leaseMs); // as if the reply to the first had been lost
     clock.advance(1);
     const answer = kindOf(await store.heartbeat(run.runner, leaseMs), "ok", "heartbeat");
     equal(
@@ -130,7 +130,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a heartbeat answers everything that the runner owns", async ({ store }) => {
+  stillTime("a heartbeat lists everything that the runner owns", async ({ store }) => {
     const runner = await aRunner(store);
     const [plain, asked, sent] = [
       await leasedRun(store, { runner }),
@@ -160,7 +160,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("a heartbeat shows which runs are lost", async ({ store }) => {
+  stillTime("a heartbeat leaves out the runs that are lost", async ({ store }) => {
     const runner = await aRunner(store);
     const [kept, terminated, restarted, ended] = [
       await leasedRun(store, { runner }),
@@ -193,7 +193,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     );
   }),
 
-  stillTime("what a retired runner owned can be claimed at once", async ({ store }) => {
+  stillTime("a retired runner's runs can be claimed at once", async ({ store }) => {
     const run = await leasedRun(store);
     await store.retire(run.runner);
     const claimed = await claim(store, await aRunner(store));
@@ -218,7 +218,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal(await store.declareDead(), [], "declared dead afterwards");
   }),
 
-  stillTime("a runner declared dead may still commit what nobody has taken", async (world) => {
+  stillTime("a runner declared dead may still commit runs that nobody took", async (world) => {
     const { store } = world;
     const run = await leasedRun(store);
     await letRunnersDie(world);
@@ -228,7 +228,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     equal(await claim(store, await aRunner(store)), [], "claimed");
   }),
 
-  stillTime("runners that look alike are different", async ({ store, clock }) => {
+  stillTime("runner ids that look alike are different", async ({ store, clock }) => {
     await store.register("runner", 1_000);
     await store.register("Runner", 5_000);
     await store.register("runner ", 5_000);

@@ -25,7 +25,7 @@ import { storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
 
-/** What `work` answers, and the database's time before and after. */
+/** Returns the answer of `work`, with the database's time before and after. */
 async function timed<T>(store: Store, work: () => Promise<T>): Promise<[number, T, number]> {
   const before = await store.now();
   const result = await work();
@@ -40,7 +40,7 @@ function between(before: number, time: number | null | undefined, after: number,
 }
 
 export const timeCases: readonly ConformanceCase[] = [
-  realTime("the database's time is in whole milliseconds and goes on", async ({ db, store }) => {
+  realTime("the database's time is in whole ms and never goes back", async ({ db, store }) => {
     const [, other] = await storesOn(db, 2);
     let last = 0;
     for (let i = 0; i < 20; i++) {
@@ -49,11 +49,11 @@ export const timeCases: readonly ConformanceCase[] = [
       ok(now >= last, `${now} is not before ${last}`);
       last = now;
     }
-    // Milliseconds since 1970, not seconds nor microseconds, and not shifted by a time zone of centuries.
+    // The time is in milliseconds since 1970, not in seconds or microseconds, and not shifted by centuries.
     ok(last > 1_700_000_000_000 && last < 10_000_000_000_000, `${last} is a time of our age`);
   }),
 
-  realTime("stored times lie between the times before and after", async ({ store }) => {
+  realTime("stored times lie between the times before and after the write", async ({ store }) => {
     const [a, run, b] = await timed(store, () => create(store));
     between(a, (await store.get(targetOf(run)))?.createdAt, b, "createdAt");
     const [c, claimed, d] = await timed(store, () => claimOne(store));
@@ -114,7 +114,7 @@ export const timeCases: readonly ConformanceCase[] = [
     between(when - after, inMs, when - before, "due");
   }),
 
-  realTime("a run is due in real time, and then claimed", async ({ store }) => {
+  realTime("a run falls due in real time, and is then claimed", async ({ store }) => {
     const run = await waiting(store, { wake: { inMs: 30 } });
     const runner = (await leasedRun(store, { workflow: "another" })).runner;
     for (;;) {

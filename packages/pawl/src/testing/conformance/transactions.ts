@@ -28,7 +28,7 @@ import { atOnce, inTime, inTransaction, whileOpen } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase, TestTransaction } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
 
-/** An open transaction in which somebody tried to create an id that is taken. */
+/** Opens a transaction that tries to create an id that is taken. */
 async function openWithDuplicate(db: TestDatabase, taken: Target): Promise<TestTransaction> {
   const transaction = await db.begin();
   const [answer] = await db.store.create([anInstance(targetOf(taken))], { tx: transaction.tx });
@@ -36,7 +36,7 @@ async function openWithDuplicate(db: TestDatabase, taken: Target): Promise<TestT
   return transaction;
 }
 
-/** An open transaction in which somebody sent an event. */
+/** Opens a transaction that sends an event. */
 async function openWithEvent(db: TestDatabase, target: Target): Promise<TestTransaction> {
   const transaction = await db.begin();
   const { tx } = transaction;
@@ -172,7 +172,7 @@ export const transactionCases: readonly ConformanceCase[] = [
   }),
 
   ...(["commit", "rollback"] as const).map((end) =>
-    realTime(`a create waits for a transaction with its id, to ${end}`, async ({ db, store }) => {
+    realTime(`a create waits for a transaction with its id to ${end}`, async ({ db, store }) => {
       const [users, mine] = [anInstance({ id: "same" }), anInstance({ id: "same" })];
       const transaction = await db.begin();
       await store.create([users], { tx: transaction.tx });
@@ -186,7 +186,7 @@ export const transactionCases: readonly ConformanceCase[] = [
   ),
 
   realTime("creates beside one that waits for a transaction go on", async ({ db, store }) => {
-    // Who waits for an id on MySQL locks the gap that it lies in.
+    // On MySQL, a session that waits for an id locks the gap in which the id lies.
     for (const id of ["samd", "samf"]) await create(store, { id });
     const transaction = await db.begin();
     await store.create([anInstance({ id: "same" })], { tx: transaction.tx });
@@ -254,7 +254,7 @@ export const transactionCases: readonly ConformanceCase[] = [
   ),
 
   realTime(
-    "what the engine was told is stored survives a user's rollback",
+    "the engine's acknowledged commits and events survive a user's rollback",
     async ({ db, store }) => {
       const run = await leasedRun(store);
       const transaction = await db.begin();

@@ -2,7 +2,7 @@ import type { Store } from "../../store/store.js";
 import { ManualClock } from "../clock.js";
 import type { ConformanceCase, StoreFixture, TestDatabase } from "./fixture.js";
 
-/** What a case plays in: an empty database, and one store on it. */
+/** The world of a case: an empty database, and one store on it. */
 export type World = { readonly db: TestDatabase; readonly store: Store };
 export type StillWorld = World & { readonly clock: ManualClock };
 

@@ -18,7 +18,10 @@ type Kept = { -readonly [Field in keyof HookRow]: HookRow[Field] } & {
   error: string | null;
 };
 
-/** Hooks and what they are to be told. Ids are numbers: what the port says of them is that they stay the same. */
+/**
+ * The hooks and the deliveries still owed to them. Ids are numbers, because the port only says that they stay
+ * the same.
+ */
 export class ModelOutbox {
   readonly #clock: Clock;
   readonly #registered = new Set<HookName>();
@@ -65,7 +68,7 @@ export class ModelOutbox {
     });
   }
 
-  /** What a rollback goes back to. */
+  /** Returns the mark that a rollback goes back to. */
   mark(): number {
     return this.#rows.length;
   }

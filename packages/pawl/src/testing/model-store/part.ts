@@ -3,9 +3,9 @@ import { isSettled, type DbTime, type StepRecord } from "../../store/records.js"
 import type { Part, PartAnswer, StepWrite, Wake } from "../../store/store.js";
 import { after, end, eventsOfRun, giveUp, isLeased, pauseRequested, type ModelRun } from "./run.js";
 
-/** What a part of the run's present claim does to it. */
+/** Applies a part of the run's present claim to the run. */
 export function applyPart(run: ModelRun, part: Part, now: DbTime): PartAnswer {
-  // Only a part of this very claim can have ended the turn: it was applied before.
+  // Only a part of this very claim can have ended the turn, so this part was applied before.
   if (!isLeased(run)) return { ...ended(run), now: run.finishedAt ?? now };
   for (const step of part.steps) writeStep(run, part, step, now);
   for (const { ord, n, tookMs, error } of part.attempts) {
@@ -20,7 +20,10 @@ export function applyPart(run: ModelRun, part: Part, now: DbTime): PartAnswer {
   return endTurn(run, part, now);
 }
 
-/** What becomes of the ticket. Finish beats pause, pause beats park, an unseen event beats park. */
+/**
+ * Decides what becomes of the ticket. A finish beats a pause, a pause beats a park, and an unseen event beats
+ * a park.
+ */
 function endTurn(
   run: ModelRun,
   { next, partNumber, takeovers, seenEvents }: Part,
@@ -62,13 +65,13 @@ function wakeAt(wake: Wake | null, now: DbTime): DbTime | null {
   return "at" in wake ? wake.at : now + wake.inMs;
 }
 
-/** The answer to a part whose run is leased no more. */
+/** The answer to a part whose run is no longer leased. */
 function ended(run: ModelRun): Omit<Extract<PartAnswer, { kind: "ok" }>, "now"> {
   const state = isTerminal(run.status) ? "finished" : run.status === "paused" ? "paused" : "parked";
   return { kind: "ok", state, pauseRequested: false, events: [] };
 }
 
-/** Only a newer part overwrites a step; its identity and its start stay. */
+/** Writes a step. Only a newer part overwrites a step, whose identity and start stay. */
 function writeStep(
   run: ModelRun,
   { claimNumber, partNumber }: Part,

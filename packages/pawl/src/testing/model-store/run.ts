@@ -4,7 +4,9 @@ import type { AttemptRecord, DbTime, EventRecord, StepRecord } from "../../store
 import type { RunMessage, NewInstance } from "../../store/store.js";
 import { waitMaskOf } from "../../store/wait-mask.js";
 
-/** One generation of an instance. From `owner` on it is the ticket: how a live run is queued or held. */
+/**
+ * One generation of an instance. The fields from `owner` on are the ticket: how a live run is queued or held.
+ */
 export type ModelRun = {
   readonly runNumber: number;
   status: InstanceState;
@@ -12,21 +14,23 @@ export type ModelRun = {
   error: string | null;
   startedAt: DbTime | null;
   finishedAt: DbTime | null;
-  /** Each with the part that wrote it last. */
+  /** Each step with the number of the part that wrote it last. */
   readonly steps: { record: StepRecord; partNumber: number }[];
   readonly attempts: AttemptRecord[];
-  /** Number n stands at n - 1. */
+  /** Event number n stands at index n - 1. */
   readonly events: { record: EventRecord; readonly eventId: string }[];
 
   owner: string | null;
-  /** Its code ran before: claimed ahead of new runs. */
+  /** Whether its code ran before. Such a run is claimed ahead of new ones. */
   resuming: boolean;
-  /** When a runner should look next; null without a timer, and while leased, paused or ended. */
+  /**
+   * When a runner should look next. It is null without a timer, and while the run is leased, paused or ended.
+   */
   dueAt: DbTime | null;
   waitMask: number;
-  /** When its owner last looked. Never goes back. */
+  /** The latest time that a claim or a poll told the owner. It never goes back. */
   seenAt: DbTime;
-  /** The last part of this claim that was about the ticket. */
+  /** The last part of this claim that concerned the ticket. */
   partNumber: number;
   takeovers: number;
   historyBytes: number;
@@ -40,16 +44,16 @@ export type ModelInstance = {
   readonly params: string | null;
   readonly origin: string | null;
   readonly createdAt: DbTime;
-  /** The fence. */
+  /** The number of the last claim. It fences off older claims. */
   claimNumber: number;
   /** Every terminate and restart that was carried out. */
   readonly operations: Set<string>;
   run: ModelRun;
-  /** What restarts replaced, newest first. */
+  /** The runs that restarts replaced, newest first. */
   readonly pastRuns: ModelRun[];
 };
 
-/** Queued and due now. */
+/** Returns an instance that is queued and due now. */
 export function newInstance(
   { iid, workflow, id, queue, params, origin }: NewInstance,
   createdAt: DbTime,
@@ -109,7 +113,7 @@ export function leaseTo(instance: ModelInstance, owner: string, now: DbTime): vo
   run.startedAt ??= now;
 }
 
-/** A pause that was asked for wins: the run then waits for its resume alone. */
+/** Gives up the ticket. A requested pause wins: the run then waits for its resume alone. */
 export function giveUp(
   run: ModelRun,
   command: "park" | "release",
@@ -132,7 +136,10 @@ export function end(run: ModelRun, status: InstanceState, now: DbTime): void {
   run.dueAt = null;
 }
 
-/** Numbered in the order of arrival; later than all that its owner has seen, whatever the clock says. */
+/**
+ * Records an event, numbered in the order of arrival. Its time is later than all that the owner has seen,
+ * whatever the clock says.
+ */
 export function receive(
   run: ModelRun,
   { eventId, kind, type, payload }: Omit<RunMessage, "iid">,

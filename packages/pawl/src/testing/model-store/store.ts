@@ -58,13 +58,13 @@ import {
 type ModelRunner = { readonly id: string; leaseUntil: DbTime; dead: boolean };
 
 /**
- * What the port promises, said a second time in plain arrays, to compare real stores with. One caller at a
- * time. Where the port leaves a choice it takes one:
+ * The port's promises, stated a second time in plain arrays, to compare real stores with. It serves one
+ * caller at a time. Where the port leaves a choice, it makes one:
  *
- * - of a dead runner's runs it claims in the order of `iid`, and pauses all that were asked to, whatever the
- *   limit; `owned`, `adopt` and `declareDead` answer in that order too;
+ * - it claims a dead runner's runs in the order of `iid`, and pauses all that were asked to, whatever the
+ *   limit; `owned`, `adopt` and `declareDead` answer in that order, too;
  * - a create sent again answers `leased: false`: the run is adopted, if it is still held;
- * - a park of a run with a pause request and unseen events pauses.
+ * - a park of a run with a pause request and unseen events pauses the run.
  */
 export class ModelStore implements Store<object> {
   readonly #clock: Clock;
@@ -88,7 +88,10 @@ export class ModelStore implements Store<object> {
     return this.#clock.now();
   }
 
-  /** A user's transaction only inserts: a rollback forgets what came last. Nothing else may run meanwhile. */
+  /**
+   * Begins a user's transaction. It only inserts, so a rollback forgets what came last. Nothing else may run
+   * meanwhile.
+   */
   begin(): { readonly tx: object; commit(): Promise<void>; rollback(): Promise<void> } {
     const [instances, inbox] = [this.#instances.length, this.#inbox.length];
     const outbox = this.#outbox.mark();
@@ -177,7 +180,7 @@ export class ModelStore implements Store<object> {
     const taken = this.#inbox.splice(0, limit);
     for (const event of taken) {
       const run = this.#instances.find(({ iid }) => iid === event.iid)?.run;
-      // What is left of a run that ended or was replaced has nowhere to go.
+      // An event for a run that has ended or was replaced has nowhere to go.
       if (run === undefined || isTerminal(run.status) || run.runNumber !== event.runNumber)
         continue;
       if (!hasEvent(run, event.eventId)) receive(run, event, this.#clock.now());
@@ -221,7 +224,9 @@ export class ModelStore implements Store<object> {
     });
   }
 
-  /** The table of transitions decides. Where it leads to the same state nothing happens, but for a restart. */
+  /**
+   * Lets the table of transitions decide. If the state stays the same nothing happens, except for a restart.
+   */
   async #control(
     command: Exclude<UserCommand, "sendEvent">,
     target: Target,
@@ -283,7 +288,7 @@ export class ModelStore implements Store<object> {
     return ends.length === 0 ? null : Math.min(...ends);
   }
 
-  /** Undefined also for one that never registered. */
+  /** Returns the runner unless it is dead or never registered. */
   #alive(id: string): ModelRunner | undefined {
     return this.#runners.find((runner) => runner.id === id && !runner.dead);
   }
@@ -321,7 +326,7 @@ export class ModelStore implements Store<object> {
     return { kind: "ok", now, claimed: taken.map((instance) => this.#claim(instance, runner)) };
   }
 
-  /** The status of each run of a dead runner that a claim of these lanes finds. */
+  /** Returns the status of each dead runner's run that a claim of these lanes would find. */
   orphansIn(lanes: readonly Lane[]): InstanceState[] {
     const within = this.#live().filter((instance) => isIn(lanes, instance));
     return within.filter((each) => this.#isOrphan(each)).map(({ run }) => run.status);
@@ -337,7 +342,7 @@ export class ModelStore implements Store<object> {
     return { ...claimed, takenOver, resuming: !isNew, params: isNew ? params : null };
   }
 
-  /** Whether an adopted run's code ever ran is not known, so it resumes and brings its params. */
+  /** Nobody knows whether an adopted run's code ever ran, so the run resumes and brings its params. */
   async adopt(runner: string, iids: readonly string[]): Promise<Claimed[]> {
     return this.#live()
       .filter(({ iid, run }) => iids.includes(iid) && run.owner === runner)
@@ -424,7 +429,7 @@ export class ModelStore implements Store<object> {
     });
   }
 
-  /** Work that needs no waiting, an inbox to move or a dead runner's run, is due now. */
+  /** Work that needs no waiting, such as an inbox to move or a dead runner's run, is due now. */
   async nextDueInMs(
     lanes: readonly Lane[],
     hooks: readonly HookName[] = [],
@@ -499,7 +504,7 @@ export class ModelStore implements Store<object> {
     return this.#instances.find((known) => known.workflow === workflow && known.id === id);
   }
 
-  /** In the order of `iid`. */
+  /** Returns the live instances in the order of `iid`. */
   #live(): ModelInstance[] {
     return this.#instances
       .filter(({ run }) => !isTerminal(run.status))
