@@ -5,12 +5,16 @@ import { build } from "esbuild";
 import { expect, test } from "vitest";
 
 /**
- * What a worker ships, minified: a free Cloudflare plan takes 3 MB compressed, and every cold start compiles it. The
- * engine with its SQLite store is 70 kB compressed; a tenth more than that is a change to think about.
+ * The limits of what a worker ships, minified. A free Cloudflare plan takes 3 MB compressed, and every cold
+ * start compiles it. The engine with its SQLite store is 70 kB compressed; a tenth more than that is a change
+ * to think about.
  */
 const BUDGET_BYTES = { minified: 240_000, gzipped: 77_000 };
 
-/** A minifier leaves their names. `process` and `setImmediate` are used where there are any: see the test below. */
+/**
+ * A minifier keeps these names. `process` and `setImmediate` may be used where they exist: see the test
+ * below.
+ */
 const NODE_GLOBALS = /\b(?:Buffer|require|__dirname|__filename)\s*[(.[]/;
 
 const entry = (name: string): string =>
@@ -36,7 +40,7 @@ async function bundle() {
   return { text: outputFiles[0]?.text ?? "", imports: output?.imports ?? [] };
 }
 
-test("the engine is one neutral file: no import is left, no Node global, and it is small", async () => {
+test("the engine bundles into one small neutral file without imports or Node globals", async () => {
   const { text, imports } = await bundle();
   expect(imports).toEqual([]);
   const minified = Buffer.byteLength(text);
@@ -47,7 +51,7 @@ test("the engine is one neutral file: no import is left, no Node global, and it 
   expect(gzipped).toBeLessThan(BUDGET_BYTES.gzipped);
 });
 
-test("it loads where there is nothing but the language", async () => {
+test("the bundle loads where there is nothing but the language", async () => {
   const { text } = await bundle();
   expect(runInNewContext(`${text}; typeof pawl.createWorkflows`, {})).toBe("function");
 });

@@ -50,7 +50,7 @@ describe.each(servers.filter((kind) => kind !== "postgres"))("a transaction on %
       await instance.sendEvent(event, { tx });
       await tx.commit();
       await pawl.tick();
-      // The same event once more: it is known by its id.
+      // The same event is sent once more. It is known by its id.
       await instance.sendEvent({ ...event, payload: "again" }).catch(() => {});
       await pawl.tick();
       expect(await instance.result({ timeout: "20 seconds" })).toBe("ü日😀");
@@ -60,7 +60,7 @@ describe.each(servers.filter((kind) => kind !== "postgres"))("a transaction on %
   test.each([
     ["the driver's", { charset: "LATIN1_SWEDISH_CI" }, null],
     ["the session's", {}, "SET NAMES latin1"],
-  ])("in another is refused, and stays usable: %s", (_whose, options, sql) =>
+  ])("in another character set is refused, and stays usable: %s", (_whose, options, sql) =>
     inScope(async (scope) => {
       const { main, connect } = await world(scope, kind);
       const instance = await main.create({ id: "before" });

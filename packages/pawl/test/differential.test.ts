@@ -10,11 +10,11 @@ import { tablesOf, type Tables } from "./differential/tables.js";
 import { mysqlFamily, postgres, sqliteFile } from "./fixtures.js";
 import { sharedServer, stores, type StoreName } from "./support/servers.js";
 
-// The same random sequence of operations on a model and on all databases: the same answers, the same tables.
-// Longer: PAWL_DIFF_RUNS=2000. A failure says how to play it again.
+// This plays the same random sequence of operations on a model and on all databases, and expects the same
+// answers and the same tables. PAWL_DIFF_RUNS=2000 plays more. A failure says how to play it again.
 
 const DEFAULT_RUNS = 30;
-/** To simplify a failure takes longer than to find one. Who says how many runs has the time. */
+/** Shrinking a failure takes longer than finding one. There is no limit if PAWL_DIFF_RUNS is set. */
 const DEFAULT_LIMIT_MS = 240_000;
 const { PAWL_DIFF_RUNS: runs, PAWL_DIFF_SEED: seed, PAWL_DIFF_PATH: path } = process.env;
 
@@ -25,7 +25,9 @@ const fixtures: Readonly<Record<StoreName, () => StoreFixture>> = {
   mysql: () => mysqlFamily(sharedServer("mysql")),
 };
 
-/** What must have come up after so many plays, or the weights of the operations are wrong. */
+/**
+ * After how many plays each of these must have come up. Otherwise the weights of the operations are wrong.
+ */
 const comesUpWithin: Readonly<Record<string, number>> = {
   "create → duplicate": 30,
   takeover: 30,
@@ -83,7 +85,7 @@ test("all stores do what the model does", { timeout: 24 * 3_600_000 }, async () 
   let plays = 0;
   const property = fc.asyncProperty(operations, async (sequence) => {
     plays += 1;
-    // Databases are used again: each play has names and a time of its own.
+    // The databases are used again, so each play has names and a time of its own.
     clock.advance(30 * 24 * 3_600_000);
     const model = new ModelStore(clock);
     const play = new Play(model, peers, clock, `${plays}`, count);
@@ -98,7 +100,8 @@ test("all stores do what the model does", { timeout: 24 * 3_600_000 }, async () 
     ...(runs
       ? { numRuns: Number(runs) }
       : { numRuns: DEFAULT_RUNS, interruptAfterTimeLimit: DEFAULT_LIMIT_MS }),
-    // The few plays of every day are always the same ones: what lands must not depend on luck. Longer runs look for more.
+    // The few plays of every day are always the same ones, because what lands must not depend on luck. Longer
+    // runs look for more.
     ...(seed || !runs ? { seed: Number(seed ?? 1) } : {}),
     ...(path ? { path } : {}),
   });
@@ -109,7 +112,7 @@ test("all stores do what the model does", { timeout: 24 * 3_600_000 }, async () 
   expect(missed).toEqual([]);
 });
 
-/** What cannot be read through a store: every column of every table. */
+/** Compares what cannot be read through a store: every column of every table. */
 async function compareTables(play: Play, word: string): Promise<void> {
   const all = await Promise.all(
     [...tables].map(async ([name, read]) => ({ name, found: await read(` ${word}`) })),

@@ -48,7 +48,7 @@ import { inScope, Scope } from "./support/scope.js";
 import { type Kind, servers, sharedServer, stores } from "./support/servers.js";
 import { until } from "./support/until.js";
 
-/** The cases of these themes whose names are like this. */
+/** Runs the cases of these themes whose names match. */
 function conforms(fixture: () => StoreFixture, themes: Readonly<Record<string, RegExp>>): void {
   for (const [theme, like] of Object.entries(themes)) {
     const cases = storeConformanceByTheme[theme]?.filter(({ name }) => like.test(name)) ?? [];
@@ -67,7 +67,7 @@ const require = createRequire(import.meta.url);
 
 type SqliteDriver = {
   readonly classOf: (loaded: Record<string, unknown>) => unknown;
-  /** The first Node that can load it; an older one may even crash. */
+  /** The first Node that can load it. An older one may even crash. */
   readonly fromNode: number;
 };
 
@@ -133,7 +133,7 @@ describe.runIf(stores.includes("sqlite")).each(loadable)("SQLite by %s", (name) 
   const Handle = sqliteClass(name);
 
   describe.each(["file", "memory"] as const)("%s", (place) => {
-    // That one is the driver of conformance/.
+    // The tests in conformance/ already use that driver.
     if (name !== "@photostructure/sqlite") {
       conforms(() => sqliteFixture(Handle, place), {
         create: all,
@@ -142,7 +142,7 @@ describe.runIf(stores.includes("sqlite")).each(loadable)("SQLite by %s", (name) 
       });
     }
 
-    test("the engine gets through while the user's handle is in a transaction, or after it", () =>
+    test("a commit gets through beside a user's open transaction on a file, and after it in memory", () =>
       inScope(async (scope) => {
         const handle = new Handle(place === "file" ? file(scope) : ":memory:");
         scope.defer(() => handle.close());
@@ -176,7 +176,7 @@ describe.runIf(stores.includes("sqlite")).each(loadable)("SQLite by %s", (name) 
       }));
   });
 
-  test("a handle without a transaction is refused as tx", () =>
+  test("a handle that is not in a transaction is refused as tx", () =>
     inScope(async (scope) => {
       const handle = new Handle(":memory:");
       scope.defer(() => handle.close());
@@ -231,7 +231,7 @@ type Report = {
   }[];
 };
 
-/** These tests of this file, on another Node. */
+/** Runs these tests of this file on another Node. */
 async function runOn(version: string, tests: string): Promise<Report> {
   const root = fileURLToPath(new URL("../../../", import.meta.url));
   const execute = promisify(execFile);
@@ -240,7 +240,7 @@ async function runOn(version: string, tests: string): Promise<Report> {
   const args = [...vitest, fileURLToPath(import.meta.url), "-t", tests, "--reporter=json"];
   const env = { ...process.env, PAWL_TEST_STORES: "sqlite" };
   const options = { cwd: root, env, maxBuffer: 2 ** 28 };
-  // It exits with an error if a test failed: the report says which.
+  // Vitest exits with an error if a test failed. The report says which one.
   const { stdout } = await execute(node, args, options).catch((error: unknown) => {
     if (error instanceof Error && "stdout" in error) return error as Error & { stdout: string };
     throw error;
@@ -252,7 +252,7 @@ async function runOn(version: string, tests: string): Promise<Report> {
 
 const mysqlFamily = servers.filter((kind) => kind !== "postgres");
 
-/** One turn of a run through all that a store does. */
+/** Takes one run through everything that a store does. */
 async function aTurn(store: Store): Promise<void> {
   const run = await leasedRun(store, { workflow: `w${Math.random()}` });
   await sendTo(store, run, anEvent("paid", { payload: '"é\u{1f600}"' }));
@@ -285,14 +285,14 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
     return store;
   };
 
-  test("a pool with callbacks", () =>
+  test("works with a callback pool", () =>
     inScope(async (inner) => {
       const pool = mysql.createPool({ uri: db.url, database: db.name });
       inner.defer(() => pool.promise().end());
       await aTurn(storeOn(inner, pool));
     }));
 
-  test("a pool with promises", () =>
+  test("works with a promise pool", () =>
     inScope(async (inner) => aTurn(storeOn(inner, mysqlPool(inner, db.url, db.name)))));
 
   test.each<[string, mysqlPromise.PoolOptions]>([
@@ -303,8 +303,8 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
     ["rows as arrays", { rowsAsArray: true }],
     ["nested tables", { nestTables: true }],
     ["no casts", { typeCast: false }],
-    ["its own way to put values into a text", { queryFormat: (text: string) => text }],
-  ])("a pool that is told: %s", (_, options) =>
+    ["its own query format", { queryFormat: (text: string) => text }],
+  ])("works with a pool with this option: %s", (_, options) =>
     inScope(async (inner) => {
       const pool = mysqlPool(inner, db.url, db.name, options);
       const store = storeOn(inner, pool);
@@ -324,12 +324,12 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
     }),
   );
 
-  test("a pool with another character set: the engine has its own", () =>
+  test("uses its own character set on a pool with another one", () =>
     inScope(async (inner) => {
       await aTurn(storeOn(inner, mysqlPool(inner, db.url, db.name, { charset: "latin1" })));
     }));
 
-  test("an error of a statement does not tell what was written", () =>
+  test("keeps written data out of the error of a statement", () =>
     inScope(async (inner) => {
       const pool = mysqlPool(inner, db.url, db.name);
       const store = storeOn(inner, pool, { tablePrefix: "renamed_" });
@@ -342,7 +342,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       expect(inspect(error, { depth: 9 })).not.toContain("hunter2");
     }));
 
-  test("a pool that would have no connection left for its user is refused", () =>
+  test("refuses a pool that would have no connection left for its user", () =>
     inScope(async (inner) => {
       const small = mysqlPool(inner, db.url, db.name, { connectionLimit: 2 });
       expect(() => mysqlStore(small)).toThrow("connectionLimit is 2");
@@ -350,7 +350,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       await aTurn(storeOn(inner, small, { connections: 1 }));
     }));
 
-  test("the session settings of the engine stay out of the user's connections", () =>
+  test("keeps the engine's session settings out of the user's connections", () =>
     inScope(async (inner) => {
       const pool = mysqlPool(inner, db.url, db.name, { connectionLimit: 4 });
       const store = storeOn(inner, pool);
@@ -376,7 +376,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
       return rows.length;
     };
 
-    test("may be a connection with promises, of a pool or not", () =>
+    test("may be a promise connection, from a pool or not", () =>
       inScope(async (inner) => {
         const pooled = await mysqlPool(inner, db.url, db.name).getConnection();
         inner.defer(() => pooled.destroy());
@@ -396,7 +396,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
         }
       }));
 
-    test("may be a connection with callbacks", () =>
+    test("may be a callback connection", () =>
       inScope(async (inner) => {
         const connection = mysql.createConnection({ uri: db.url, database: db.name });
         inner.defer(() => connection.destroy());
@@ -407,7 +407,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
         expect(await visible()).toBe(before);
       }));
 
-    test("is refused if it is a pool, or nothing of the kind", () =>
+    test("is refused if it is a pool, or no connection at all", () =>
       inScope(async (inner) => {
         const callbacks = mysql.createPool({ uri: db.url, database: db.name });
         inner.defer(() => callbacks.promise().end());
@@ -423,7 +423,7 @@ describe.each(mysqlFamily)("mysql2 with %s", (kind) => {
 const isPostgresAsked = servers.includes("postgres");
 
 describe.runIf(isPostgresAsked)("pg", () => {
-  test("a tx is refused if it is a pool, or nothing of the kind", () =>
+  test("refuses a tx that is a pool, or no connection at all", () =>
     inScope(async (scope) => {
       const { db, store } = await world(scope, "postgres");
       for (const tx of [postgresPool(scope, db.url), {}, null, 1, "tx"]) {
@@ -432,11 +432,11 @@ describe.runIf(isPostgresAsked)("pg", () => {
       }
     }));
 
-  test("a pool with options, also in its URL: the engine keeps them, and adds its own", () =>
+  test("keeps a pool's options, even those in its URL, and adds its own", () =>
     inScope(async (scope) => {
       const { db } = await world(scope, "postgres");
       const session = await db.session();
-      // What the engine's session looks like from the inside.
+      // This table, filled by a trigger, shows the engine's session from the inside.
       await session.query(`CREATE TABLE ${db.name}.seen (settings text)`);
       await session.query(
         `CREATE FUNCTION ${db.name}.note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -461,7 +461,7 @@ describe.runIf(isPostgresAsked)("pg", () => {
       ]);
     }));
 
-  test("a pool with parsers of its own", () =>
+  test("works with a pool that has parsers of its own", () =>
     inScope(async (scope) => {
       const { db } = await world(scope, "postgres");
       const types = {
@@ -472,7 +472,7 @@ describe.runIf(isPostgresAsked)("pg", () => {
       await aTurn(store);
     }));
 
-  test("the settings and statements of the engine stay out of the user's sessions", () =>
+  test("keeps the engine's settings and statements out of the user's sessions", () =>
     inScope(async (scope) => {
       const { db } = await world(scope, "postgres");
       const pool = postgresPool(scope, db.url);
@@ -483,7 +483,7 @@ describe.runIf(isPostgresAsked)("pg", () => {
     }));
 });
 
-/** Looks into as many of the server's sessions as there are. */
+/** Checks the settings of as many of the server's sessions as there are. */
 async function untouched(pool: pg.Pool, sessions: number): Promise<void> {
   const clients = await Promise.all(Array.from({ length: sessions }, () => pool.connect()));
   const seen = new Set<number>();
@@ -517,7 +517,7 @@ async function untouched(pool: pg.Pool, sessions: number): Promise<void> {
 
 // pgbouncer ---------------------------------------------------------------------------------------------------------
 
-/** Each case in a schema of its own, everything through the pooler. */
+/** Gives each case a schema of its own, and sends everything through the pooler. */
 function bounced(url: string): StoreFixture {
   return {
     async open({ clock, migrate = true } = {}): Promise<TestDatabase> {
@@ -539,7 +539,7 @@ function bounced(url: string): StoreFixture {
 
 const withBouncer = isPostgresAsked && process.env["PAWL_TEST_PGBOUNCER"] !== "no";
 
-/** Whether it refuses or ignores the engine's settings, the engine then does the same. */
+/** Whether the pooler refuses or ignores the engine's settings, the engine behaves the same. */
 describe.runIf(withBouncer).each([
   [
     "refuses the engine's settings",
@@ -565,7 +565,7 @@ describe.runIf(withBouncer).each([
 
   conforms(() => bounced(url), themes);
 
-  test("nothing of the engine's stays in the sessions that others get", () =>
+  test("gives others sessions without traces of the engine", () =>
     inScope(async (inner) => {
       const { db, store } = await world(inner, "postgres", { url });
       await Promise.all([aTurn(store), aTurn(store), aTurn(store)]);

@@ -39,22 +39,22 @@ import { type Kind, servers } from "./support/servers.js";
 import { until } from "./support/until.js";
 
 /*
- * The line breaks at every request and at every reply of every verb: before the server has read it, or after it has
- * done it and before the store hears of it. The store sends again, and what is stored is what one undisturbed call
- * would have left.
+ * The line breaks at every request and at every reply of every verb: before the server has read the request,
+ * or after it has done its work and before the store hears of it. The store sends the request again, and what
+ * is stored must be what one undisturbed call would have left.
  */
 
 /** One verb, on a subject made for it. */
 type Scenario<Subject> = {
   readonly prepare: (store: Store) => Promise<Subject>;
-  /** Through the line that breaks; `direct` is another one. */
+  /** Calls the verb through the line that breaks. `direct` is another line. */
   readonly act: (store: Store, subject: Subject, direct: Store) => Promise<unknown>;
   readonly observe: (store: Store, subject: Subject) => Promise<unknown>;
-  /** What the sender hears after its own first try counted: by default the same. */
+  /** What the sender hears if its own first try counted. By default this is the same answer. */
   readonly hears?: (answer: unknown) => unknown;
 };
 
-/** All that can be seen of a run, without names. Time stands still, so times are comparable. */
+/** Returns all that can be seen of a run, without names. Time stands still, so times are comparable. */
 async function seen(store: Store, run: Target & { iid: string; runner?: string }) {
   const instance = await store.get(targetOf(run));
   if (instance === null) return null;
@@ -79,13 +79,13 @@ const count = (store: Store, name: string): Promise<number> =>
 const scenario = <Subject>(one: Scenario<Subject>): Scenario<unknown> =>
   one as unknown as Scenario<unknown>;
 
-/** Sent again, its own first try is a duplicate. */
+/** When an event is sent again, its own first try makes it a duplicate. */
 const accepted = (answer: unknown): unknown => {
   const { kind } = answer as { kind: string };
   return kind === "duplicate" ? "accepted" : kind;
 };
 
-/** Requests at the same time, each of so many instances; one of them as given. */
+/** Concurrent requests, each for so many instances, one of which is as given. */
 function creates(sizes: readonly number[], given: Partial<NewInstance> = {}): Scenario<unknown> {
   return scenario({
     prepare: async () => {
@@ -109,7 +109,7 @@ function creates(sizes: readonly number[], given: Partial<NewInstance> = {}): Sc
   });
 }
 
-/** A part that ends like this and, if asked, writes all else that a part can. */
+/** A part that ends like this and, if asked, writes everything else that a part can. */
 function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> {
   if (all === "steps") {
     return scenario({
@@ -147,14 +147,14 @@ function commits(next: Next, all: "all" | "steps" = "steps"): Scenario<unknown> 
 const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   create: creates([1]),
   "create of a batch": creates([3]),
-  "creates at the same time": creates([1, 2, 1]),
-  // PostgreSQL refuses the group for it, and each is written alone.
+  "concurrent creates": creates([1, 2, 1]),
+  // PostgreSQL refuses the whole group because of it, and then each request is written alone.
   "creates beside one that may be refused": creates([1, 1, 2], { params: '"\0"' }),
   "create with a lease": scenario({
     prepare: async (store) => ({ ...anInstance(workflow()), runner: await aRunner(store) }),
     act: (store, run) => store.create([run], { lease: { runner: run.runner } }),
     observe: seen,
-    // Told "not leased", the runner finds the ticket among those it owns.
+    // A runner that is told "not leased" finds the ticket among those it owns.
     hears: (answer) => (answer as { kind: string }[]).map(({ kind }) => kind),
   }),
   "sendEvent to a waiting run": scenario({
@@ -163,7 +163,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: (store, { run }) => seen(store, run),
     hears: accepted,
   }),
-  "sendEvent to a running one": scenario({
+  "sendEvent to a running run": scenario({
     prepare: async (store) => ({ run: await leasedRun(store, workflow()), event: anEvent() }),
     act: (store, { run, event }) => store.sendEvent(targetOf(run), event),
     observe: (store, { run }) => seen(store, run),
@@ -174,7 +174,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     act: (store, run) => store.pause(targetOf(run)),
     observe: seen,
   }),
-  "pause of a running one": scenario({
+  "pause of a running run": scenario({
     prepare: (store) => leasedRun(store, workflow()),
     act: async (store, run) => (await store.pause(targetOf(run))).kind,
     observe: seen,
@@ -216,7 +216,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   }),
   declareDead: scenario({
     prepare: (store) => aRunner(store, 0),
-    // What a broken line left locked is passed over.
+    // Rows that a broken line left locked are passed over.
     act: (store, runner, direct) =>
       until(async () => {
         await store.declareDead();
@@ -240,7 +240,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: (store, runs) => Promise.all(runs.map((run) => seen(store, run))),
     hears: () => "some now, others as owned tickets at the next heartbeat",
   }),
-  "claim of a dead runner's": scenario({
+  "claim of a dead runner's run": scenario({
     prepare: async (store) => {
       const run = await leasedRun(store, workflow());
       await store.retire(run.runner);
@@ -252,7 +252,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   }),
   reopen: scenario({
     prepare: async (store) => waiting(store, workflow()),
-    // What a broken line left locked is passed over.
+    // Rows that a broken line left locked are passed over.
     act: (store, run, direct) =>
       until(async () => {
         const { iid, runNumber, claimNumber, runner } = run;
@@ -334,7 +334,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
     observe: async (store, row) =>
       (await store.failedHooks({ pageSize: 1_000 })).items.some(({ id }) => id === row.id),
   }),
-  "the reads": scenario({
+  "a read of everything": scenario({
     prepare: async (store) => {
       const run = await leasedRun(store, workflow());
       await commitOk(store, aPart(run, { steps: [aStep(1)] }));
@@ -412,7 +412,7 @@ async function breakEverywhere(place: Place, one: Scenario<unknown>): Promise<vo
     expect(seenThen, `${kind}, cut at ${at} ${n}`).toEqual(undisturbed);
     return cut.happened;
   };
-  // To the server, a later request that does not come is the reply before it that does not arrive.
+  // To the server, a later request that does not come looks like a reply before it that does not arrive.
   expect(await broken("request", 1), "a request to cut").toBe(true);
   let n = 1;
   while (await broken("reply", n)) if (++n > MOST_MESSAGES) throw new Error("no end of replies");
@@ -421,7 +421,7 @@ async function breakEverywhere(place: Place, one: Scenario<unknown>): Promise<vo
 
 type Operation = "restart" | "terminate";
 
-/** Wherever the line breaks, someone else's newer operation comes before the store sends its own again. */
+/** Wherever the line breaks, another caller's newer operation comes before the store sends its own again. */
 async function overtake(
   { kind, line, store, direct }: Place,
   first: Operation,
@@ -455,7 +455,7 @@ async function overtake(
   expect(reached.size, `${kind}: cut before and after it was done`).toBe(2);
 }
 
-describe("a line to the server that breaks", () => {
+describe("a broken line to the server", () => {
   const scope = new Scope();
   let places: Place[];
 
@@ -473,11 +473,11 @@ describe("a line to the server that breaks", () => {
     ["restart", "restart"],
     ["restart", "terminate"],
     ["terminate", "restart"],
-  ] as const)("a %s, and a %s before it is sent again: each applies once", async (first, newer) => {
+  ] as const)("a %s and a newer %s before its resend each apply once", async (first, newer) => {
     await Promise.all(places.map((place) => overtake(place, first, newer)));
   });
 
-  test("migrate comes to its end", async () => {
+  test("migrate completes", async () => {
     await Promise.all(
       places.map(async ({ kind, line }) => {
         for (let n = 1, happened = true; happened; n += 7) {

@@ -59,7 +59,10 @@ const LANE = { queue: "default", handler: "load" };
 const WORKERS = 4;
 const LEASE_MS = 600_000;
 
-/** Sends again what the store gave up on: a caller that has not been told does not know. */
+/**
+ * Sends a request again that the store gave up on, because a caller that was not told does not know the
+ * outcome.
+ */
 async function insist<T>(work: () => Promise<T>): Promise<T> {
   return until(async () => {
     try {
@@ -100,7 +103,7 @@ class Load {
     while ((await this.turn(runner)) > 0);
   }
 
-  /** Claims, and finishes what it got; a claim whose reply was lost shows up at the heartbeat. */
+  /** Claims runs and finishes them. A claim whose reply was lost shows up at the heartbeat. */
   private async turn(runner: string): Promise<number> {
     const { store } = this;
     const beat = await insist(() => store.heartbeat(runner, LEASE_MS));
@@ -198,7 +201,7 @@ async function verify(store: Store, session: Session, db: Database, load: Load):
   await until(async () => (await store.nextDueInMs([LANE])) === null, "nothing left");
 }
 
-/** What would have ended a process without a test runner around it. */
+/** Collects what would have ended a process without a test runner around it. */
 function uncaught(scope: Scope): unknown[] {
   const seen: unknown[] = [];
   const note = (error: unknown): void => void seen.push(error);
@@ -230,7 +233,7 @@ async function storeWithIdleClients(scope: Scope, db: Database) {
 const begin = (kind: Kind): string => (kind === "postgres" ? "BEGIN" : "START TRANSACTION");
 
 describe.each(servers)("a lock on %s that another session holds", (kind: Kind) => {
-  test.concurrent("longer than the engine waits: the write is sent again until it gets it", () =>
+  test.concurrent("longer than the engine waits makes the store resend the write until it succeeds", () =>
     inScope(async (scope) => {
       const { db, store } = await world(scope, kind);
       const run = await create(store);
@@ -249,14 +252,14 @@ describe.each(servers)("a lock on %s that another session holds", (kind: Kind) =
       expect((await recordedEvents(store, run)).length).toBe(1);
     }));
 
-  test.concurrent("in a circle with the engine: the victim is sent again", () =>
+  test.concurrent("in a deadlock with the engine makes the store resend as the victim", () =>
     inScope(async (scope) => {
       const { db, store } = await world(scope, kind);
       const run = await create(store);
       const [user, watcher] = [await db.session(), await db.session()];
       await makeTheOtherTheVictim(db, user);
       await user.query(`SELECT iid FROM ${db.table("instance")} FOR UPDATE`);
-      // It locks the ticket, then waits for the instance.
+      // The pause locks the ticket, then waits for the instance.
       const pausing = store.pause(targetOf(run));
       pausing.catch(() => {}); // reported below
       await untilBlocked(db, watcher);
@@ -268,12 +271,12 @@ describe.each(servers)("a lock on %s that another session holds", (kind: Kind) =
 
 async function makeTheOtherTheVictim(db: Database, user: Session): Promise<void> {
   if (db.kind === "postgres") {
-    // Only whoever looks for a deadlock finds it, and gives way.
+    // Only the session that looks for a deadlock finds it, and gives way.
     await user.query("SET deadlock_timeout = '60s'");
     await user.query("BEGIN");
     return;
   }
-  // Whoever has written less gives way.
+  // The session that has written less gives way.
   await user.query(`CREATE TABLE weight (n INT PRIMARY KEY)`);
   await user.query("START TRANSACTION");
   const rows = Array.from({ length: 500 }, (_, n) => `(${n})`).join(",");
@@ -281,7 +284,7 @@ async function makeTheOtherTheVictim(db: Database, user: Session): Promise<void>
 }
 
 describe("a constraint that the data breaks", () => {
-  test.concurrent.each(servers)("on %s surfaces at once", (kind: Kind) =>
+  test.concurrent.each(servers)("on %s fails at once, for its own caller only", (kind: Kind) =>
     inScope(async (scope) => {
       const { db, store } = await world(scope, kind);
       const session = await db.session();
@@ -294,7 +297,7 @@ describe("a constraint that the data breaks", () => {
       const error = await forbidden();
       expect(error).not.toBeInstanceOf(WorkflowError);
       expect(String(error)).toMatch(/never/);
-      // What came at the same time is not refused for it.
+      // Requests that came at the same time are not refused because of it.
       const [again] = await Promise.all([forbidden(), create(store), create(store)]);
       expect(again).toMatchObject({ message: (error as Error).message });
     }),
@@ -306,7 +309,7 @@ describe("a constraint that the data breaks", () => {
 type Faulty = {
   readonly store: Store;
   readonly fault: Fault;
-  /** What the retries slept. */
+  /** How long each retry slept. */
   readonly slept: number[];
 };
 
@@ -410,7 +413,7 @@ function sqliteFile(scope: Scope): string {
 }
 
 describe.each(injections)("an error of $name", ({ make, transient, permanent }) => {
-  test("that passes is retried, the write applies once", () =>
+  test("that passes is retried, and the write applies once", () =>
     inScope(async (scope) => {
       const { store, fault, slept } = await make(scope);
       await create(store);
@@ -419,7 +422,7 @@ describe.each(injections)("an error of $name", ({ make, transient, permanent }) 
         fault.fail(2, databaseError(fields));
         const instance = await create(store);
         expect(fault.tries, JSON.stringify(fields)).toBe(3);
-        // A lock is first met in a hurry, and then waited for.
+        // A lock is first tried in a hurry and then waited for, which saves one sleep.
         expect(slept.length).toBe(isLock(fields) ? 1 : 2);
         expect((await store.get(targetOf(instance)))?.iid).toBe(instance.iid);
       }
@@ -444,10 +447,10 @@ describe.each(injections)("an error of $name", ({ make, transient, permanent }) 
       expect(new Set(slept).size, "jitter").toBeGreaterThan(slept.length / 2);
       fault.fail(0, databaseError({}));
       expect(await store.get(targetOf(instance))).toBeNull();
-      await create(store); // and it goes on
+      await create(store); // the store works again
     }));
 
-  test("that stays is waited out once for all who came together", () =>
+  test("that stays is waited out once for all concurrent creates", () =>
     inScope(async (scope) => {
       const { store, fault } = await make(scope);
       await create(store);
@@ -466,7 +469,7 @@ describe.each(injections)("an error of $name", ({ make, transient, permanent }) 
       await Promise.all(someInstances(200).map((instance) => store.create([instance])));
     }));
 
-  test("that is a mistake surfaces at once", () =>
+  test("that is a mistake is thrown at once", () =>
     inScope(async (scope) => {
       const { store, fault } = await make(scope);
       await create(store);
@@ -540,7 +543,7 @@ describe("a SQLite file that another connection is writing", () => {
 // Servers that are not there ----------------------------------------------------------------------------------------
 
 describe("a server that is not there", () => {
-  test.concurrent.each(servers)("%s: STORE_UNAVAILABLE, soon", (kind: Kind) =>
+  test.concurrent.each(servers)("%s: answers STORE_UNAVAILABLE soon", (kind: Kind) =>
     inScope(async (scope) => {
       const url = new URL(
         kind === "postgres" ? "postgres://nobody@127.0.0.1/none" : "mysql://nobody@127.0.0.1/none",
@@ -559,7 +562,7 @@ describe("a server that is not there", () => {
     }),
   );
 
-  test.concurrent.each(servers)("%s that takes connections and says nothing: the same", (kind) =>
+  test.concurrent.each(servers)("%s that accepts connections but stays silent: the same", (kind) =>
     inScope(async (scope) => {
       const { db } = await world(scope, kind);
       const line = await proxy(scope, kind, db.url);
@@ -574,7 +577,7 @@ describe("a server that is not there", () => {
       scope.defer(() => line.close()); // or the pool would wait for an answer to its goodbye
       await store.now();
       line.fallSilent();
-      // So many do not wait one after the other for a server that does not answer.
+      // So many creates must not wait one after the other for a server that does not answer.
       const creating = someInstances(200).map((instance) => store.create([instance]));
       const errors = await inTime(
         Promise.all(creating.map((asked) => asked.catch((e: unknown) => e))),
@@ -585,7 +588,7 @@ describe("a server that is not there", () => {
   );
 });
 
-/** A mysql2 pool has no limit of its own that the engine could go by. */
+/** A store that gives up soon, because a mysql2 pool has no limit of its own that the engine could go by. */
 function impatientMysql(pool: MysqlPool): Store {
   const dialect = mysqlDialect("pawl_");
   const driver = mysqlDriver(pool, 2, lost(dialect), 300);

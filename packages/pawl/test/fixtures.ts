@@ -23,10 +23,10 @@ export type ServerDefaults = {
   readonly isolation?: "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE";
 };
 
-/** Neither the process's zone nor UTC: a time that went through either would be hours off. */
+/** Neither the process's zone nor UTC, so that a time that went through either would be hours off. */
 const SERVER_ZONE = { name: "America/St_Johns", offset: "-03:30" };
 
-/** What all databases have in common: stores to close, and a transaction to end. */
+/** Opens what all databases have in common: stores to close, and a transaction to end. */
 async function testDatabase(
   options: Options,
   database: {
@@ -68,10 +68,10 @@ const clockOf = ({ clock }: Options) => (clock === undefined ? {} : { clock });
 
 const freshName = (): string => `t${randomBytes(6).toString("hex")}`;
 
-/** A fixture on a server keeps migrated databases for the next case until it is disposed of. */
+/** A fixture on a server. It keeps migrated databases for the next case until it is disposed of. */
 export type ServerFixture = StoreFixture & { dispose(): Promise<void> };
 
-/** Emptying tables takes milliseconds, making them half a second on MySQL. */
+/** Keeps databases for reuse: emptying tables takes milliseconds, making them half a second on MySQL. */
 class Shelf {
   readonly #names: string[] = [];
 
@@ -99,7 +99,7 @@ export const sqliteFile: StoreFixture = {
       scope.defer(() => handle.close());
       return handle;
     };
-    // The first store is made of the handle that the user's transactions run on: the trap of KERNEL.md, rule 15.
+    // The first store gets the handle on which the user's transactions run: the trap of KERNEL.md, rule 15.
     const users = openFile();
     let next: DatabaseSyncInstance | undefined = users;
     return testDatabase(options, {
@@ -141,7 +141,7 @@ function sqliteTransaction(handle: DatabaseSyncInstance): TestTransaction {
 
 // PostgreSQL ------------------------------------------------------------------------------------------------------
 
-/** Each case in a schema of its own. */
+/** Gives each case a schema of its own. */
 export function postgres(url: string, { isolation }: ServerDefaults = {}): ServerFixture {
   const settings = [
     `-c TimeZone=${SERVER_ZONE.name}`,
@@ -183,7 +183,7 @@ export function postgres(url: string, { isolation }: ServerDefaults = {}): Serve
   };
 }
 
-/** As a user's own: on a connection of their pool. */
+/** Begins a transaction as a user would, on a connection of the user's pool. */
 export async function postgresTransaction(users: pg.Pool): Promise<TestTransaction> {
   const client = await users.connect();
   await client.query("BEGIN");
@@ -204,7 +204,7 @@ const emptySchema = (schema: string) =>
 
 // MySQL and MariaDB -----------------------------------------------------------------------------------------------
 
-/** Each case with tables of its own, by their prefix. */
+/** Gives each case tables of its own, by their prefix. */
 export function mysqlFamily(url: string, { isolation }: ServerDefaults = {}): ServerFixture {
   const newPool = (): mysql.Pool => {
     const pool = mysql.createPool({ uri: url, connectionLimit: 5, timezone: "+05:45" });
@@ -234,7 +234,7 @@ export function mysqlFamily(url: string, { isolation }: ServerDefaults = {}): Se
         oneWriter: false,
         scope,
         connect: () => {
-          // Pools with callbacks and with promises in turn: people have either.
+          // Stores get pools with callbacks and with promises in turn, because people have either.
           const pool = stores === 0 ? users : openPool();
           stores += 1;
           const given = stores % 2 === 0 ? pool.promise() : pool;

@@ -53,7 +53,10 @@ const stock: Readonly<Record<Kind, string>> = {
   mysql: "REPEATABLE READ",
 };
 
-/** Where many sessions meet, by theme; all of them at these isolations of a session are in conformance/. */
+/**
+ * The cases in which many sessions meet, by theme. conformance/ runs all cases at these isolations of a
+ * session.
+ */
 const meetings: Readonly<Record<string, RegExp>> = {
   create: /of 20 concurrent/,
   claim: /concurrent/,
@@ -127,7 +130,7 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         expect(await levelsSeen(db, session)).toEqual([...new Set(["READ COMMITTED", level])]);
       }));
 
-    // What a server comes with is what conformance/ runs on.
+    // conformance/ already runs on the isolation that a server comes with.
     if (level !== stock[kind]) {
       test.each(meetingCases)("$name", (each) =>
         each.run(kind === "postgres" ? postgres(url) : mysqlFamily(url)),
@@ -135,7 +138,7 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
     }
 
     test.each(Object.keys(holders) as Holder[])(
-      "%s in the middle of its write, and every other verb",
+      "%s in the middle of its write meets every other verb safely",
       (holder) => inScope((inner) => meet(inner, kind, url, holder)),
     );
   });
@@ -164,11 +167,14 @@ async function levelsSeen(db: Database, session: Session): Promise<string[]> {
 
 // Two sessions in one run ---------------------------------------------------------------------------------------------
 
-/** A run whose owner's lease has run out, with a wait that has timed out if it is parked. */
+/** A run whose owner's lease has run out. If the run is parked, its wait has timed out. */
 type Scene = { readonly run: Leased; readonly rival: string; readonly tag: string };
 type Act = (store: Store, scene: Scene) => Promise<unknown>;
 
-/** They write the ticket and then the instance, which someone holds: there they stand with the ticket's lock. */
+/**
+ * These write the ticket and then the instance, which a user has locked, so they wait there with the ticket's
+ * lock.
+ */
 const holders = {
   restart: (store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`),
   complete: (store, { run }) => commit(store, aPart(run, { steps: [aStep(1)], next: complete() })),
@@ -210,7 +216,7 @@ const others: Readonly<Record<string, Act>> = {
   restart: (store, { run }) => store.restart(targetOf(run), `another-${unique()}`),
 };
 
-/** Told that a run is busy, it tries again when the other is through. */
+/** Returns a store that, when told that a run is busy, waits until the other session is through. */
 function pausingIfBusy(store: Store, busy: () => void, released: Signal): Store {
   const paused = async <A extends { kind: string }>(answers: A[]): Promise<A[]> => {
     if (answers.some(({ kind }) => kind === "busy")) {

@@ -52,14 +52,15 @@ import { type Kind, servers } from "./support/servers.js";
 import { until } from "./support/until.js";
 
 /*
- * For each rule of KERNEL.md that an experiment stands behind: the naive way, by hand, goes wrong; and the store, in
- * the same place, does not. Rules of speed are the benchmark's, rules of turns (22 to 34) the engine's.
+ * For each rule of KERNEL.md that an experiment stands behind: the naive way, by hand, goes wrong, and the
+ * store, in the same place, does not. Rules of speed belong to the benchmark, and rules of turns (22 to 34)
+ * to the engine.
  */
 
 const only = (kind: Kind): Kind[] => servers.filter((server) => server === kind);
 const mysqlFamily = servers.filter((kind) => kind !== "postgres");
 
-/** A place for naive tables, a store beside them, and people with SQL prompts. */
+/** Opens a place for naive tables, a store beside them, and sessions of people with SQL prompts. */
 async function scene(scope: Scope, kind: Kind) {
   const { db, store } = await world(scope, kind);
   const sessions = [await db.session(), await db.session(), await db.session()] as const;
@@ -76,14 +77,14 @@ const begin = (session: Session, level?: string): Promise<unknown> =>
     .query(level === undefined ? "SELECT 1" : `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
     .then(() => session.query("START TRANSACTION"));
 
-/** The code of what a promise rejects with. */
+/** Returns the error code with which a promise rejects. */
 const codeOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => "no error",
     (error: { code?: unknown; errno?: unknown }) => error.errno ?? error.code,
   );
 
-/** A commit that stands in the middle of its write, ticket locked, until `finish`. */
+/** Starts a commit that stands in the middle of its write, with the ticket locked, until `finish`. */
 async function inFlight(
   { db, watcher }: { db: Database; watcher: Session },
   blocker: Session,
@@ -144,7 +145,7 @@ describe("rule 1: claim first, read history in a later statement", () => {
   );
 
   test.each(servers)(
-    "the store on %s: whoever claims a dead owner's run sees its last commit",
+    "the store on %s: a claim of a dead owner's run sees the owner's last commit",
     (kind) =>
       inScope(async (scope) => {
         const { db, store, one, watcher } = await scene(scope, kind);
@@ -201,14 +202,14 @@ describe("rule 2: a heartbeat touches one row, the runner's", () => {
 });
 
 describe("rule 4: a low-water mark on due times", () => {
-  test.each(servers)("the store on %s: what becomes visible below it is found soon", (kind) =>
+  test.each(servers)("the store on %s: a ticket that appears below it is found soon", (kind) =>
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
       const runner = await aRunner(store);
       const late = anInstance();
       await create(store, late);
       await one.query(`UPDATE ${db.table("ticket")} SET state = 'paused', due_at = NULL`);
-      // Looks that find nothing move the mark up to half a second before now.
+      // Claims that find nothing move the mark up to half a second before now.
       for (let looks = 0; looks < 20; looks++) expect(await claim(store, runner)).toEqual([]);
       const anHourAgo = (await store.now()) - 3_600_000;
       await one.query(
@@ -217,7 +218,7 @@ describe("rule 4: a low-water mark on due times", () => {
       const claimed = await until(async () => {
         const runs = await claim(store, runner);
         if (runs.length > 0) return runs;
-        // Someone who sleeps until the next due time wakes up for it.
+        // A dispatcher that sleeps until the next due time wakes up for it.
         expect(await dueIn(store, late)).not.toBeNull();
         return null;
       }, "claimed");
@@ -256,7 +257,7 @@ describe.each(only("postgres"))(
 );
 
 describe.each(only("postgres"))("rule 9: one statement touches a row once", (kind) => {
-  test("naive: an update and a delete of one ticket, one of them silently does not happen", () =>
+  test("naive: of an update and a delete of one ticket, one silently does not happen", () =>
     inScope(async (scope) => {
       const { db, one, run } = await scene(scope, kind);
       await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, state text)");
@@ -269,7 +270,7 @@ describe.each(only("postgres"))("rule 9: one statement touches a row once", (kin
       expect(row).toEqual({ done: 1 });
     }));
 
-  test("naive: a run twice in a batch applies once", () =>
+  test("naive: a run that is twice in a batch is applied once", () =>
     inScope(async (scope) => {
       const { one, db, run } = await scene(scope, kind);
       await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, steps INT)");
@@ -304,7 +305,7 @@ describe.each(only("postgres"))("rule 9: one statement touches a row once", (kin
 
 describe("rule 13: READ COMMITTED, said explicitly", () => {
   test.each(mysqlFamily)(
-    "naive on %s: at REPEATABLE READ, looking and then adding deadlocks",
+    "naive on %s: at REPEATABLE READ, reading and then inserting deadlocks",
     (kind) =>
       inScope(async (scope) => {
         const { db, one, two, watcher, run } = await scene(scope, kind);
@@ -328,7 +329,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       }),
   );
 
-  test.each(mysqlFamily)("the store on %s: many who look and add never deadlock", (kind) =>
+  test.each(mysqlFamily)("the store on %s: many that claim and create never deadlock", (kind) =>
     inScope(async (scope) => {
       const { db } = await scene(scope, kind);
       let deadlocks = 0;
@@ -386,7 +387,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
       const { finish } = await inFlight({ db, watcher }, one, store, part);
       const moving = two.query(`UPDATE ${db.table("ticket")} SET claim_no = claim_no + 1`);
       await untilBlocked(db, watcher, two);
-      // Written; whether the fence moved before it looks again or not.
+      // The part is written, whether the fence moves before the store looks again or after.
       expect(["ok", "lost"]).toContain((await finish()).kind);
       await moving;
       expect((await recordedSteps(store, run)).map(({ ord }) => ord)).toEqual([1]);
@@ -453,7 +454,7 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
   test("naive: it reads the whole table ever after", () =>
     inScope(async (scope) => {
       const { one, run } = await scene(scope, kind);
-      // Autovacuum would make it plan anew, some time or other.
+      // Autovacuum would renew the plan at some point.
       await run(
         "CREATE TABLE naive_ticket (tid text PRIMARY KEY, state text) WITH (autovacuum_enabled = false)",
       );
@@ -468,7 +469,7 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
       expect(JSON.stringify(plan)).toContain("Seq Scan");
     }));
 
-  test("the store: never a scan of a table that grows", () =>
+  test("the store: it never scans a table that grows", () =>
     inScope(async (scope) => {
       const { db, store: maker, one } = await scene(scope, kind);
       const tables = ["ticket", "instance", "step", "event"].map((name) => db.table(name));
@@ -503,7 +504,7 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
 describe("rule 15: SQLite, a write on the user's handle inside the user's transaction", () => {
   const file = (scope: Scope): string => path.join(temporaryFolder(scope), "test.db");
 
-  test("naive: is acknowledged and then rolled back", () =>
+  test("naive: it is acknowledged and then rolled back", () =>
     inScope(async (scope) => {
       const handle = new DatabaseSync(file(scope));
       scope.defer(() => handle.close());
@@ -514,7 +515,7 @@ describe("rule 15: SQLite, a write on the user's handle inside the user's transa
       expect(handle.prepare("SELECT * FROM naive_event").all()).toEqual([]);
     }));
 
-  test.each([":memory:", "a file"])("the store on %s: what is acknowledged stays", (place) =>
+  test.each([":memory:", "a file"])("the store on %s: an acknowledged write stays", (place) =>
     inScope(async (scope) => {
       const handle = new DatabaseSync(place === ":memory:" ? place : file(scope));
       scope.defer(() => handle.close());
@@ -567,7 +568,7 @@ describe("rule 16: a user's transaction only inserts", () => {
   );
 
   test.each(servers)(
-    "the store on %s: a ticket that someone has locked is busy, others are not",
+    "the store on %s: a part for a locked ticket is busy, and the others are applied",
     (kind) =>
       inScope(async (scope) => {
         const { db, store, one } = await scene(scope, kind);
@@ -602,7 +603,7 @@ describe("rule 16: a user's transaction only inserts", () => {
       }),
   );
 
-  test.each(servers)("the store on %s: the same for an instance that someone has locked", (kind) =>
+  test.each(servers)("the store on %s: a part for a locked instance is busy, too", (kind) =>
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
       const runs: Leased[] = [];
@@ -643,7 +644,7 @@ describe("rule 18: lock first, then take the time", () => {
   const nowIn = async (session: Session, kind: Kind): Promise<number> =>
     Number((await session.query(`SELECT ${clock(kind)} AS t`))[0]?.["t"]);
 
-  /** Holds a row that the other waits for; answers when it let go. */
+  /** Holds a row that the other session waits for, and returns the time at which it let go. */
   async function holdAndLetGo(db: Database, holder: Session, watcher: Session): Promise<number> {
     await untilBlocked(db, watcher);
     const since = await nowIn(holder, db.kind);
@@ -729,7 +730,7 @@ describe("rule 19: what decides a race lives on the ticket", () => {
       const parked = await finish();
       const sent = await inTime(sending, "sendEvent");
       expect(parked).toMatchObject({ kind: "ok" });
-      // Whoever came second has seen the first.
+      // Whichever came second has seen the first.
       const wentOn = parked.kind === "ok" && parked.state === "leased";
       expect(wentOn ? parked.events.length === 1 : sent.woken).toBe(true);
       if (!wentOn) expect(await dueIn(store, run)).toBe(0);
@@ -770,7 +771,7 @@ describe("keys are compared byte by byte", () => {
     }),
   );
 
-  test.each(servers)("the store on %s: they are two ids", (kind) =>
+  test.each(servers)("the store on %s: these are different ids", (kind) =>
     inScope(async (scope) => {
       const { store } = await scene(scope, kind);
       for (const id of ["a", "a ", "A", "á", "a\u0301"]) await create(store, { id });

@@ -21,21 +21,21 @@ import type { Store } from "../src/store/store.js";
 import { sharedServer, stores } from "./support/servers.js";
 import { until } from "./support/until.js";
 
-/** Enough that reading all of a table shows, in a plan and on the clock. */
+/** Enough rows that reading all of a table shows, in a plan and on the clock. */
 const PARKED = 50_000;
 
-/** Tables that grow; `runner` and `meta` stay small, and the inbox is read from its start, up to a limit. */
+/** Tables that grow. `runner` and `meta` stay small, and the inbox is read from its start, up to a limit. */
 const growing = ["instance", "past_run", "ticket", "step", "attempt", "event", "outbox"];
-/** Those that the tests fill. */
+/** The tables that the tests fill. */
 const filled = ["instance", "ticket", "step", "event", "outbox"];
-/** Those whose rows all go again. */
+/** The tables whose rows all go away again. */
 const emptied = ["ticket", "outbox"];
 
-/** Every statement that runs often, as the store would write it. */
+/** Returns every statement that runs often, as the store would write it. */
 function statementsOf(dialect: Dialect): Statement[] {
   const sql = new Sql(dialect, undefined);
   const verbs = sqlVerbs(sql, () => "");
-  // Its text depends on the number of lanes, so it is written when first needed.
+  // The text of a claim depends on the number of lanes, so it is written when first needed.
   const lanes = ["a", "b"].map((handler) => ({ queue: "default", handler }));
   const claim = verbs.claim.script(
     { runner: "r", lanes, limit: 10, reservedForNew: 1 },
@@ -59,7 +59,7 @@ describe.runIf(stores.includes("sqlite"))("on SQLite", () => {
   afterAll(() => handle.close());
 
   for (const statement of statementsOf(dialect)) {
-    test(`${statement.name} looks rows up`, () => {
+    test(`${statement.name} scans no table that grows`, () => {
       const plan = handle.prepare(`EXPLAIN QUERY PLAN ${statement.text}`).all() as {
         detail: string;
       }[];
@@ -97,7 +97,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
       runtime: webRuntime,
     });
     await store.migrate();
-    // The trap: statistics that say "empty", and plans made by them.
+    // This is the trap: statistics that say "empty", and plans made by them.
     for (const table of growing) await pool.query(`ANALYZE ${schema}.${table}`);
     for (const [name, act] of Object.entries(hot)) whileEmpty.set(name, await quickest(act));
     await parkOnPostgres(pool, schema);
@@ -111,7 +111,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     await pool.end();
   });
 
-  /** What the engine does all the time, on a run that is not there: only the looking costs. */
+  /** What the engine does all the time, for a run that does not exist, so that only the search costs. */
   const hot: Record<string, () => Promise<unknown>> = {
     get: () => store.get({ workflow: "a", id: "none" }),
     getMany: () => Promise.all(["none", "no"].map((id) => store.get({ workflow: "a", id }))),
@@ -135,16 +135,16 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
 
   for (const name of Object.keys(hot)) {
     test(`${name} is as quick as it was when the tables were empty`, async () => {
-      now += 2_000; // it looks at their sizes once a second
+      now += 2_000; // the driver looks at table sizes once a second
       const act = hot[name] as () => Promise<unknown>;
       await act();
       const ratio = (await quickest(act)) / (whileEmpty.get(name) ?? 0);
-      // Reading all of a table is more than a hundred times slower; a busy machine is not.
+      // Reading all of a table is more than a hundred times slower. A busy machine is not.
       expect(ratio).toBeLessThan(20);
     });
   }
 
-  /** A store that tells what it sends, by the names of prepared statements and the texts of others. */
+  /** A store that records what it sends: the names of prepared statements and the texts of others. */
   function telling(ownSchema: string) {
     const sent: string[] = [];
     class Client extends pg.Client {
@@ -160,7 +160,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     return { sent, ownPool, ownStore };
   }
 
-  test("a connection that has nothing to do plans a load and a commit, once", async () => {
+  test("an idle connection plans a load and a commit, once", async () => {
     const { sent, ownPool, ownStore } = telling(schema);
     const lanes = [{ queue: "default", handler: "a" }];
     for (let n = 0; n < 2; n++) await ownStore.nextDueInMs(lanes);
@@ -174,7 +174,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     ]);
   });
 
-  test("a plan that cannot be made yet, for a lock, is made by the statement that needs it", async () => {
+  test("a plan that cannot be made yet because of a lock is made by the statement that needs it", async () => {
     const { sent, ownPool, ownStore } = telling(schema);
     const session = await pool.connect();
     await session.query("BEGIN");
@@ -183,7 +183,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
       await ownStore.nextDueInMs([{ queue: "default", handler: "a" }]);
       const run = { iid: "none", runNumber: 1, historyBytes: 0, takenOver: false };
       const loaded = ownStore.load([run]);
-      // The rehearsal, the statement that trusts in it, and that on another connection.
+      // These are the rehearsal, the statement that trusts in it, and the same statement on another connection.
       const loads = (): number => sent.filter((name) => name === "pawl.load").length;
       await expect.poll(loads, { timeout: 20_000 }).toBe(3);
       await session.query("ROLLBACK");
@@ -195,13 +195,13 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     }
   });
 
-  test("plans are forgotten when a table has grown, and not before", async () => {
+  test("plans are discarded when a table has grown, and not before", async () => {
     const own = unique();
     const { sent, ownPool, ownStore } = telling(own);
     const forgets = async (): Promise<boolean> => {
       now += 2_000;
       sent.length = 0;
-      // The look goes with the first, and what follows from it with the second.
+      // The first heartbeat looks at the sizes, and the second acts on what was found.
       for (let n = 0; n < 2; n++) await ownStore.heartbeat("none", 1_000);
       return sent.includes("DISCARD PLANS");
     };
@@ -219,7 +219,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     }
   });
 
-  test("a table that somebody has locked holds up nothing that does not need it", async () => {
+  test("a locked table holds up nothing that does not need it", async () => {
     const session = await pool.connect();
     await session.query("BEGIN");
     try {
@@ -235,12 +235,12 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
   });
 
   for (const statement of statementsOf(dialect)) {
-    test(`${statement.name} looks rows up`, async () => {
+    test(`${statement.name} scans no table that grows`, async () => {
       expect(readsAll(await generalPlan(engine, statement))).toEqual([]);
     });
   }
 
-  describe("and in tables that were analysed at a moment when all rows had been deleted", () => {
+  describe("and in tables that were analysed when all their rows had been deleted", () => {
     const churned = unique();
     const churnedDialect = postgresDialect(churned);
     beforeAll(async () => {
@@ -260,15 +260,15 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     afterAll(() => pool.query(`DROP SCHEMA ${churned} CASCADE`));
 
     for (const statement of statementsOf(churnedDialect)) {
-      test(`${statement.name} looks rows up`, async () => {
+      test(`${statement.name} scans no table that grows`, async () => {
         const all = readsAll(await generalPlan(engine, statement));
-        // That index has leased tickets alone, which are few.
+        // That index holds only leased tickets, which are few.
         expect(all.filter((line) => !line.includes("using ticket_owner"))).toEqual([]);
       });
     }
   });
 
-  /** The plan for any parameters, as a prepared statement keeps it. */
+  /** Returns the plan for any parameters, as a prepared statement keeps it. */
   async function generalPlan(client: pg.Client, statement: Statement): Promise<string[]> {
     const name = unique();
     const params = new Set(statement.text.match(/\$\d+/g)).size;
@@ -281,7 +281,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     return rows.map((row) => row["QUERY PLAN"]);
   }
 
-  /** Sequential scans, and index scans without a condition for the first column. */
+  /** Returns the sequential scans, and the index scans without a condition on the first column. */
   function readsAll(plan: readonly string[]): string[] {
     const reads = new RegExp(`(Seq|Index|Index Only) Scan\\b.* on (${filled.join("|")})\\b`);
     return plan.filter((line, n) => {
@@ -325,7 +325,7 @@ async function parkOnPostgres(pool: pg.Pool, schema: string): Promise<void> {
     `INSERT INTO ${schema}.outbox (id, hook, workflow, instance_id, run_no, reason, created_at, due_at)
      SELECT 'p' || n, 'onInstanceFinished', 'a', 'p' || n, 1, 'complete', n, 9000000000000 + n FROM ${numbers}`,
   );
-  // A session counts its rows within a second while it works, and within ten when it rests.
+  // A session reports its row counts within a second while it works, and within ten when it rests.
   await until(async () => {
     await pool.query("SELECT pg_stat_force_next_flush()");
     const { rows } = await pool.query<{ counted: boolean }>(
@@ -357,7 +357,7 @@ for (const server of ["mariadb", "mysql"] as const) {
     });
 
     for (const statement of statementsOf(dialect)) {
-      test(`${statement.name} looks rows up`, async () => {
+      test(`${statement.name} scans no table that grows`, async () => {
         const values = argumentsOf(statement.text);
         const explain = server === "mysql" ? "EXPLAIN FORMAT=TRADITIONAL" : "EXPLAIN";
         const [plan] = await pool.query<mysql.RowDataPacket[]>(
@@ -391,7 +391,7 @@ for (const server of ["mariadb", "mysql"] as const) {
       };
       for (const [name, look] of Object.entries(looks)) {
         await look();
-        // Of the whole server, on which others are at work too: the least of a few is ours.
+        // These counters are of the whole server, on which others work too, so the least of a few is ours.
         let least = Infinity;
         for (let n = 0; n < 10; n++) {
           const before = await read();
@@ -418,7 +418,10 @@ function aliasesOf(text: string, tablePrefix: string): Set<string> {
   return found;
 }
 
-/** A document for each row set, a number for a limit, and elsewhere what is both a key and a number. */
+/**
+ * Returns a document for each row set, a number for a limit, and elsewhere a text that is both a key and a
+ * number.
+ */
 function argumentsOf(text: string): unknown[] {
   const pieces = text.split("?").slice(0, -1);
   return pieces.map((before) => {

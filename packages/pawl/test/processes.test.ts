@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => all.end());
 
-/** An empty database, and a store on it in this process. */
+/** Opens an empty database, and a store on it in this process. */
 async function somewhere(
   scope: Scope,
   kind: WorkerPlace["kind"],
@@ -73,7 +73,7 @@ describe.each(stores)("four processes on %s", (kind) => {
     });
   });
 
-  test("create one id 20 times at once: one wins, the others hear who", async () => {
+  test("create one id 20 times at once: one wins, and the others learn which", async () => {
     const id = "wanted";
     const tries = workers.map(() => someInstances(5, { workflow: "create", id }));
     const answers = await Promise.all(
@@ -90,7 +90,7 @@ describe.each(stores)("four processes on %s", (kind) => {
     }
   });
 
-  test("claim 200 runs at once: no two get the same, together they get all", async () => {
+  test("claim 200 runs at once: no two get the same run, and together they get all", async () => {
     const instances = someInstances(200, { workflow: "claim" });
     await store.create(instances);
     await Promise.all(workers.map((worker, n) => worker.register(`claimer-${n}`, 60_000)));
@@ -102,7 +102,7 @@ describe.each(stores)("four processes on %s", (kind) => {
     expect(iids.toSorted()).toEqual(instances.map(({ iid }) => iid).toSorted());
   });
 
-  test("one is killed: its runs are taken over when its lease has run out, and not before", async () => {
+  test("lose a killed process's runs to another when its lease has run out, and not before", async () => {
     const leaseMs = 1_000;
     const [victim] = workers as [Worker];
     const instance = anInstance({ workflow: "victim" });
@@ -141,7 +141,7 @@ describe.each(stores)("a process an hour ahead, in Kolkata, on %s", (kind) => {
       expect(await skewed.clock()).toMatchObject({ zone: -330 });
       expect((await skewed.clock()).now).toBeGreaterThan(Date.now() + 3_000_000);
 
-      /** What the worker did, and the database's time around it. */
+      /** Runs `work`, and returns the database's time around it. */
       const around = async <T>(work: () => Promise<T>) => {
         const from = await store.now();
         const value = await work();
@@ -171,7 +171,7 @@ describe.each(stores)("a process an hour ahead, in Kolkata, on %s", (kind) => {
 
       const sent = await around(() => skewed.sendEvent(targetOf(instance), anEvent()));
       const [event] = await recordedEvents(store, instance);
-      // Later than what the claim saw, if need be by a millisecond.
+      // The event's time is later than what the claim saw, if need be by a millisecond.
       within(event!.createdAt, { from: sent.from, to: Math.max(sent.to, run!.now + 1) });
 
       const part = aPart(run!, {

@@ -46,7 +46,7 @@ async function somewhere(scope: Scope, kind: (typeof stores)[number]): Promise<P
 }
 
 describe.each(stores)("on %s", (kind) => {
-  test("deletes what ended long ago, and nothing else", () =>
+  test("deletes instances that ended long ago, and nothing else", () =>
     inScope(async (scope) => {
       const { store, prefix, query } = await somewhere(scope, kind);
       const finished = async (): Promise<Leased> => {

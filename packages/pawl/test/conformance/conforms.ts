@@ -2,12 +2,13 @@ import { afterAll, describe, test } from "vitest";
 import { storeConformanceByTheme, type StoreFixture } from "../../src/testing/conformance/index.js";
 import { sharedServer, stores, type StoreName } from "../support/servers.js";
 
-// Far from the servers' zone and from UTC, with minutes: a time that went through it would not come back right.
+// This zone is far from the servers' zone and from UTC, and has minutes, so that a time that went through it
+// would not come back right.
 process.env["TZ"] = "Asia/Kathmandu";
 
 type Theme = keyof typeof storeConformanceByTheme;
 
-/** Where sessions meet, and the server's default isolation could make a difference. */
+/** The themes in which sessions meet, so that the server's default isolation could make a difference. */
 export const meetings: readonly Theme[] = [
   "create",
   "transactions",
@@ -36,9 +37,11 @@ export function conforms(
   });
 }
 
-/** Runs if this store was asked for; one file a store, so that they run side by side. */
+/**
+ * Runs the tests if this store was asked for. Each store has a file of its own, so that they run in parallel.
+ */
 export function ifAsked(store: StoreName, define: (url: string) => void): void {
   if (stores.includes(store)) return define(store === "sqlite" ? "" : sharedServer(store));
-  // A file must have a test, and this one says why it has no other.
+  // A file must have a test. This one says why it has no other.
   test(`${store} was not asked for`, () => {});
 }

@@ -1,7 +1,7 @@
 import { mysqlFamily } from "../fixtures.js";
 import { conforms, ifAsked } from "./conforms.js";
 
-// REPEATABLE READ is what this server comes with.
+// This server comes with REPEATABLE READ.
 ifAsked("mysql", (url) => {
   conforms("MySQL", mysqlFamily(url));
   const readCommitted = mysqlFamily(url, { isolation: "READ COMMITTED" });

@@ -2,7 +2,7 @@ import { WorkflowError } from "../../src/model/errors.js";
 import type { Store } from "../../src/store/store.js";
 import type { TestTransaction } from "../../src/testing/conformance/index.js";
 
-/** A store and what its caller holds of it: cursors are opaque, so each store gets its own back. */
+/** A store and what its caller keeps of it. Cursors are opaque, so each store gets its own back. */
 export type Peer = {
   readonly name: string;
   readonly store: Store;
@@ -10,14 +10,14 @@ export type Peer = {
   readonly cursors: Map<string, string>;
 };
 
-/** Where stores part: all that was asked until then, and what one answers that it should not. */
+/** Thrown where stores part. It tells all that was asked until then, and the answer that differs. */
 export class Divergence extends Error {
   static {
     this.prototype.name = "Divergence";
   }
 }
 
-/** Asks all stores the same and takes only the same answer: the model's. */
+/** Asks all stores the same question, and accepts only the model's answer. */
 export class Lockstep {
   readonly #trace: string[] = [];
 
@@ -26,7 +26,7 @@ export class Lockstep {
     readonly others: readonly Peer[],
   ) {}
 
-  /** `comparable` takes out of an answer what is not specified. */
+  /** `comparable` removes from an answer what is not specified. */
   async ask<T>(
     question: string,
     ask: (store: Store, peer: Peer) => Promise<T>,

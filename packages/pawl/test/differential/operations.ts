@@ -5,8 +5,8 @@ import type { StepStatus } from "../../src/store/records.js";
 import { hostileTexts } from "../../src/testing/conformance/text.js";
 
 /**
- * What a sequence is made of. A number that picks something (`target`, `turn`, `runner`, …) is taken modulo
- * what there is at that moment, so that any part of a sequence is a sequence: fast-check can shrink it.
+ * An element of a sequence. A number that picks something (`target`, `turn`, `runner`, …) is taken modulo
+ * what there is at that moment, so that any part of a sequence is a sequence, and fast-check can shrink it.
  */
 export type Operation =
   | { readonly op: "create"; readonly items: readonly Item[]; readonly eager: number | null }
@@ -63,11 +63,11 @@ export type Operation =
   | { readonly op: "nextDueInMs" | "unknownLanes"; readonly lanes: readonly number[] }
   | { readonly op: "registerHooks" | "claimHooks"; readonly hooks: readonly HookName[] }
   | { readonly op: "unregisterHook"; readonly hook: HookName }
-  /** `back` of them were claimed since. */
+  /** Settles the rows of the claim that was followed by `back` others. */
   | { readonly op: "settleHooks"; readonly back: number; readonly end: DeliveryEnd }
   | { readonly op: "failedHooks" | "retryHooks" };
 
-/** Null is delivered. */
+/** How a delivery ended. Null means that it was delivered. */
 export type DeliveryEnd = { readonly retryInMs: number | null } | null;
 
 type Order = "oldest" | "newest";
@@ -77,11 +77,11 @@ export type Item = {
   readonly id: string;
   readonly params: string | null;
   readonly origin: string | null;
-  /** Ids of instances come in no order. */
+  /** The start of the instance's iid, so that iids come in no order. */
   readonly iid: string;
 };
 
-/** An event id is from a small pool, so that some come twice. */
+/** An event. Its id is from a small pool, so that some come twice. */
 export type EventOf = {
   readonly id: number;
   readonly type: string;
@@ -93,12 +93,12 @@ export type InTransaction =
   | { readonly op: "sendEvent"; readonly target: number; readonly event: EventOf };
 
 export type PartOf =
-  /** One that was sent before, in this claim or an earlier one. */
+  /** A part that was sent before, in this claim or an earlier one. */
   | { readonly kind: "again"; readonly turn: number; readonly back: number }
   | {
       readonly kind: "new";
       readonly turn: number;
-      /** How many of the events it was given came too late for it. */
+      /** How many of the events that the turn was given came too late for this part. */
       readonly unseen: number;
       readonly steps: readonly StepOf[];
       readonly attempts: readonly { readonly ord: number; readonly n: number }[];
@@ -120,7 +120,7 @@ export type StepOf = {
   readonly wake: WakeOf | null;
   readonly result: string | null;
   readonly error: string | null;
-  /** Also where it is not. */
+  /** It may also be true of a step that is not new. */
   readonly isNew: boolean;
 };
 
@@ -139,9 +139,9 @@ export type NextOf =
   | { readonly kind: "complete"; readonly output: string | null }
   | { readonly kind: "fail"; readonly error: string };
 
-// Small pools: what makes operations meet each other.
+// The pools are small, so that operations meet each other.
 const ids = ["a", "A", "a ", "á", "b", "c", "d", "e"];
-/** One beyond 32 bits of the wait mask among them. */
+/** One of these types has a bit beyond 32 bits of the wait mask. */
 const eventTypes = ["paid", "Paid", "paid ", "shipped", "a type with a high bit"];
 const someMs = fc.constantFrom(0, 1, 250, 1_000, 5_000, 20_000, 60_000);
 const leaseMs = fc.constantFrom(1, 1_000, 10_000, 30_000, 600_000);
@@ -155,7 +155,7 @@ const textOrNull = fc.option(text, { freq: 4 });
 const order = fc.constantFrom<Order>("oldest", "newest");
 const few = <T>(of: Arbitrary<T>, maxLength: number, minLength = 0): Arbitrary<T[]> =>
   fc.array(of, { minLength, maxLength });
-/** Most often none. */
+/** Most often empty. */
 const seldom = <T>(of: Arbitrary<T>, maxLength = 2): Arbitrary<T[]> =>
   fc.oneof(
     { weight: 4, arbitrary: fc.constant<T[]>([]) },
@@ -199,7 +199,7 @@ const next: Arbitrary<NextOf> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("fail"), error: text }) },
 );
 
-/** Of these, `retriedFrom` and later ones had more than one attempt, and a record of each. */
+/** Steps from `retriedFrom` on had more than one attempt, with a record of each. */
 const ord = fc.integer({ min: 1, max: 6 });
 export const retriedFrom = 4;
 const step: Arbitrary<StepOf> = fc.record({
@@ -348,7 +348,7 @@ const operation: Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: is("retryHooks") }) },
 );
 
-/** Begins with something to work on. */
+/** A sequence begins with something to work on. */
 export const operations: Arbitrary<Operation[]> = fc
   .tuple(
     fc.array<Operation>(fc.oneof(creates, claims), { maxLength: 6, size: "max" }),

@@ -32,12 +32,12 @@ import {
   type WakeOf,
 } from "./operations.js";
 
-/** A claim as its runner knows it: it may have been lost since. */
+/** A claim as its runner knows it. It may have been lost since. */
 type Turn = {
   readonly claimed: Pick<Claimed, "iid" | "runNumber" | "claimNumber" | "takenOver" | "takeovers">;
   readonly sent: Part[];
   seenEvents: number;
-  /** What it was told last. */
+  /** The state that the runner was told last. */
   state: Extract<PartAnswer, { kind: "ok" }>["state"] | "lost";
 };
 
@@ -48,9 +48,9 @@ type Control = {
   readonly operationId: string;
 };
 
-/** More than one run of operations can make. */
+/** More than one sequence of operations can make. */
 const ALL = 1_000;
-/** The one of the pool that stands for a new event id each time. */
+/** The id in the pool that stands for a new event id each time. */
 const NEW_ID = 0;
 /** A dead runner's row may be forgotten after ten minutes, and its id come back. */
 const REMEMBERED_MS = 9 * 60_000;
@@ -70,11 +70,11 @@ export class Play {
   readonly #runners: Runner[] = [];
   readonly #turns: Turn[] = [];
   readonly #controls: Control[] = [];
-  /** By store, since ids of rows are its own. */
+  /** By store, because the ids of rows are its own. */
   readonly #deliveries = new Map<Store, (readonly HookRow[])[]>();
   #made = 0;
 
-  /** Names of its own keep it apart from others in the same databases. */
+  /** Names of its own keep a play apart from others in the same databases. */
   constructor(
     model: ModelStore,
     others: readonly Peer[],
@@ -106,12 +106,12 @@ export class Play {
     await this.#wakeAll();
   }
 
-  /** For what is found out otherwise. */
+  /** Reports a divergence that was found in another way. */
   diverge(how: string): never {
     return this.#lockstep.diverge(how);
   }
 
-  /** Leaves nothing that another play could meet. */
+  /** Leaves nothing behind that another play could meet. */
   async leave(peers: readonly Peer[]): Promise<void> {
     await Promise.all(
       peers.map(async ({ store }) => {
@@ -272,7 +272,7 @@ export class Play {
     const turn = pick(parked, target);
     const to = (target % 2 === 0 ? this.#targetOf(turn) : undefined) ?? this.#target(target);
     const runner = eager === null ? undefined : pick(this.#runners, eager);
-    // Not always the right number: then nothing may be leased.
+    // The number is not always the right one. Then nothing may be leased.
     const claimNumber = turn?.claimed.claimNumber ?? 1;
     const options = runner === undefined ? {} : { lease: { runner: runner.id, claimNumber } };
     const answer = await this.#ask("sendEvent", to, this.#event("e", event), options);
@@ -297,7 +297,7 @@ export class Play {
         created.push(...items);
         return { op: step.op, items };
       }
-      // Some are for what the same transaction creates.
+      // Some events are for instances that the same transaction creates.
       const target = step.target % 3 === 0 ? pick(created, step.target) : undefined;
       const { workflow, id } = target ?? this.#target(step.target);
       return { op: step.op, target: { workflow, id }, event: this.#event("e", step.event) };
@@ -349,7 +349,7 @@ export class Play {
     );
   }
 
-  /** Some pages, from where an earlier read of the same query stopped, whatever happened since. */
+  /** Reads some pages, from where an earlier read of the same query stopped, whatever happened since. */
   async #read<P extends { cursor?: string } | null>(
     verb: string,
     query: object,
@@ -412,7 +412,8 @@ export class Play {
     reservedForNew: number,
   ): Promise<void> {
     if (runner === undefined) return;
-    // Which of the dead runners' runs a small limit takes is not specified: let it take them all.
+    // It is not specified which of the dead runners' runs a small limit takes, so the limit is raised to take
+    // them all.
     const orphans = this.#model.orphansIn(wantedLanes);
     const enough = Math.max(wanted, orphans.length > 0 ? orphans.length + reservedForNew : 0);
     const request = { runner: runner.id, lanes: wantedLanes, limit: enough, reservedForNew };
@@ -445,7 +446,7 @@ export class Play {
     }
   }
 
-  /** Mostly of what was parked; the others must not be in the answer. */
+  /** Reopens mostly parked turns. The others must not be in the answer. */
   async #reopen(runner: Runner | undefined, numbers: readonly number[]): Promise<void> {
     if (runner === undefined) return;
     const parked = this.#turns.filter(({ state }) => state === "parked");
@@ -490,7 +491,7 @@ export class Play {
 
   async #commit(of: readonly PartOf[]): Promise<void> {
     if (this.#turns.every((turn) => turn.state !== "leased")) {
-      // Nothing to commit for: find something.
+      // There is nothing to commit for, so this claims something first.
       await this.#claim(pick(this.#runners, of[0]?.turn ?? 0), this.#lanes, 3, 1);
     }
     const chosen = unique(
@@ -503,7 +504,7 @@ export class Play {
       chosen.map(({ part }) => part),
     );
     for (const [n, answer] of answers.entries()) this.#learn(chosen[n] as Chosen, answer);
-    // Whether a delivery sent again lies in the inbox twice is not specified; it must not arrive twice.
+    // It is not specified whether a resent delivery lies in the inbox twice, but it must not arrive twice.
     if (chosen.some(({ part, again }) => again && part.deliveries.length > 0)) {
       await this.#lockstep.ask("moveInbox until it is empty", async (store) => {
         while ((await store.moveInbox(ALL)) > 0);
@@ -616,7 +617,7 @@ export class Play {
 
   // The end ---------------------------------------------------------------------------------------------------------
 
-  /** Everything that can be read. */
+  /** Reads everything that can be read. */
   async #lookAtAll(): Promise<void> {
     for (const workflow of this.#workflows) {
       await this.#ask("list", { workflow, order: "oldest", pageSize: ALL });
@@ -641,7 +642,7 @@ export class Play {
     for (const runner of this.#runners) await this.#heartbeat(runner, 60_000);
   }
 
-  /** Brings every run that lives into a runner's hands: what its ticket holds comes to light. */
+  /** Brings every live run into a runner's hands, so that what its ticket holds comes to light. */
   async #wakeAll(): Promise<void> {
     while ((await this.#ask("moveInbox", 3)) > 0);
     this.#clock.advance(24 * 3_600_000);
@@ -651,7 +652,7 @@ export class Play {
     for (const { workflow, id } of this.#targets) {
       const target = { workflow, id };
       await this.#ask("resume", target);
-      // Its time shows when the run was last looked at.
+      // The event's time shows what the run's owner has seen last.
       await this.#ask("sendEvent", target, { eventId: "last", type: "paid", payload: null });
     }
     await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
@@ -669,7 +670,7 @@ export class Play {
 
   // Asking ----------------------------------------------------------------------------------------------------------
 
-  /** A verb of the store with its arguments; a function at the end takes out what is not specified. */
+  /** Calls a verb of the store with its arguments. A function at the end removes what is not specified. */
   #ask<V extends Asked>(verb: V, ...args: [...Parameters<Store[V]>]): Promise<Answer<V>>;
   #ask<V extends Asked>(
     verb: V,
@@ -701,7 +702,9 @@ export class Play {
     };
   }
 
-  /** Often one that was claimed not long ago; now and then one that nobody has created. */
+  /**
+   * Picks a target: often one that was claimed not long ago, and now and then one that nobody has created.
+   */
   #target(n: number): Target {
     if (n % 20 === 0) return this.#nobody;
     const recent = n % 2 === 0 ? this.#targetOf(this.#turns.at(-1 - (n % 6))) : undefined;
@@ -770,7 +773,7 @@ function unique<T>(items: readonly T[], key: (item: T) => unknown): T[] {
   return [...new Map(items.toReversed().map((item) => [key(item), item])).values()].toReversed();
 }
 
-/** Ids of rows are the store's own. */
+/** Leaves out the ids of rows, which are the store's own. */
 function withoutIds(rows: readonly { readonly id: string }[]): string[] {
   return rows.map((row) => canonical({ ...row, id: null })).toSorted();
 }

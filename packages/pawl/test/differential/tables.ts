@@ -7,7 +7,7 @@ import type { TestDatabase } from "../../src/testing/conformance/index.js";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** By the name of the store. */
+/** How to query, by the name of the store. */
 const query: Readonly<Record<string, (tx: unknown, text: string) => Promise<Row[]>>> = {
   sqlite: async (tx, text) => (tx as DatabaseSyncInstance).prepare(text).all() as Row[],
   postgres: async (tx, text) => (await (tx as PoolClient).query<Row>(text)).rows,
@@ -18,7 +18,10 @@ const query: Readonly<Record<string, (tx: unknown, text: string) => Promise<Row[
 /** The rows of each table whose key ends with the word. */
 export type Tables = (word: string) => Promise<Record<string, Row[]>>;
 
-/** A fixture does not tell what its tables are called: they are where an instance just made is. */
+/**
+ * A fixture does not say what its tables are called, so this looks for the table that holds an instance just
+ * made.
+ */
 export async function tablesOf(name: string, database: TestDatabase): Promise<Tables> {
   const ask = async (text: string): Promise<Row[]> => {
     const transaction = await database.begin();

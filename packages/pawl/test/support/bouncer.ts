@@ -5,7 +5,7 @@ import type { Scope } from "./scope.js";
 
 const script = fileURLToPath(new URL("../../../../scripts/servers/pgbouncer.mjs", import.meta.url));
 
-/** A pgbouncer in transaction mode before this server; answers its URL. */
+/** Starts a pgbouncer in transaction mode before this server, and returns its URL. */
 export async function bouncer(scope: Scope, server: string, ignored: string): Promise<string> {
   const child = spawn(process.execPath, [script, server, ignored], {
     stdio: ["pipe", "pipe", "pipe"],

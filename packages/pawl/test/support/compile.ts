@@ -14,13 +14,13 @@ export function tsc(...args: readonly string[]): Promise<unknown> {
 }
 
 /**
- * Compiles a program for a process of its own, which has none of the test runner's transforms; answers its file.
- * `entry` is a path inside packages/. What it imports by a path is compiled with it.
+ * Compiles a program for a process of its own, which has none of the test runner's transforms, and returns
+ * its file. `entry` is a path inside packages/. Modules that it imports by a path are compiled with it.
  */
 export async function compiled(scope: Scope, entry: string): Promise<string> {
   const cache = path.join(root, ".cache");
   await mkdir(cache, { recursive: true });
-  // Inside the repository, to find packages and drivers.
+  // The folder is inside the repository, so that packages and drivers are found.
   const folder = await mkdtemp(path.join(cache, "process-"));
   scope.defer(() => rm(folder, { recursive: true }));
   const config = {
@@ -29,7 +29,7 @@ export async function compiled(scope: Scope, entry: string): Promise<string> {
       types: ["node"],
       composite: false,
       sourceMap: false,
-      noCheck: true, // that is `npm run check`'s
+      noCheck: true, // `npm run check` checks the types
       customConditions: [],
       rootDir: packages,
       outDir: folder,

@@ -13,7 +13,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** A connection of a person with a SQL prompt. */
 export type Session = {
-  /** What the server calls it. */
+  /** The server's number for this connection. */
   readonly id: number;
   query(sql: string, values?: readonly unknown[]): Promise<Row[]>;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ export type Database = {
 
 type PlaceOptions = {
   readonly url?: string;
-  /** Made already: another connection to it. */
+  /** The name of a place that exists already. */
   readonly name?: string;
 };
 
@@ -161,7 +161,7 @@ export async function mysqlSession(url: string, name?: string): Promise<Session>
   };
 }
 
-/** A connection that waits for a lock in this database; `since` differs for each statement that waits. */
+/** A connection that waits for a lock in this database. `since` differs for each statement that waits. */
 export type Waiter = { readonly id: number; readonly since: string };
 
 export async function waiters(db: Database, watcher: Session): Promise<Waiter[]> {
@@ -173,7 +173,7 @@ export async function waiters(db: Database, watcher: Session): Promise<Waiter[]>
     );
     return rows.map((row) => ({ id: Number(row["id"]), since: String(row["since"]) }));
   }
-  // The tables that say so are a cache, which is not refreshed while anyone keeps reading it.
+  // The tables with this information are a cache, which is not refreshed while anyone keeps reading it.
   const [row] = await watcher.query("SHOW ENGINE INNODB STATUS");
   return String(row?.["Status"])
     .split("---TRANSACTION ")
@@ -184,7 +184,7 @@ export async function waiters(db: Database, watcher: Session): Promise<Waiter[]>
     }));
 }
 
-/** Until a connection waits for a lock in this database, that one if given. */
+/** Waits until a connection waits for a lock in this database. If one is given, it must be that one. */
 export function untilBlocked(db: Database, watcher: Session, blocked?: Session): Promise<Waiter> {
   return until(
     async () =>

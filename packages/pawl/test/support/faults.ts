@@ -3,18 +3,18 @@ import type mysql from "mysql2/promise";
 import pg from "pg";
 
 /**
- * Drivers that answer an error where the server would have: for those that no other session can bring about at
- * will, and to count tries.
+ * Makes drivers answer with an error where the server would have: for errors that no other session can bring
+ * about at will, and to count tries.
  */
 export class Fault {
-  /** How often a statement that matches was sent. */
+  /** How often a matching statement was sent. */
   tries = 0;
   #left = 0;
   #error: () => Error = () => new Error("no fault");
 
   constructor(private readonly matches: (sql: string) => boolean) {}
 
-  /** The next `times` tries fail. */
+  /** Makes the next `times` tries fail. */
   fail(times: number, error: () => Error): void {
     this.tries = 0;
     this.#left = times;
@@ -58,7 +58,7 @@ export function faultyMysqlPool(pool: mysql.Pool, fault: Fault): mysql.Pool {
   });
 }
 
-/** Tells of each error that the server answers. */
+/** Reports each error that the server answers with. */
 export function watchMysqlErrors(pool: mysql.Pool, seen: (errno: unknown) => void): mysql.Pool {
   return intercept(pool, "getConnection", async (connect) => {
     const connection = (await connect()) as mysql.PoolConnection;
@@ -88,7 +88,7 @@ function intercept<T extends object>(
   });
 }
 
-/** A SQLite class; the engine opens its own connection with it. */
+/** A SQLite class. The engine opens its own connection with it. */
 export function faultySqlite(
   fault: Fault,
 ): new (path: string) => InstanceType<typeof DatabaseSync> {

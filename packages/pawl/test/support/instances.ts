@@ -24,7 +24,7 @@ import { aPart } from "../../src/testing/conformance/build.js";
 
 const leaseMs = 60_000;
 
-/** Instances over SQLite in memory, with hints that remember what they were told. */
+/** Instances on SQLite in memory, with hints that record what they were told. */
 export type InstancesWorld = {
   readonly context: InstancesContext<SqliteHandle>;
   readonly store: Store<SqliteHandle>;
@@ -35,24 +35,24 @@ export type InstancesWorld = {
   readonly workflows: AllBindings<SqliteHandle>;
   inside(parent: ParentRun): AllBindings<SqliteHandle>;
   rows(): number;
-  /** As a runner does: claims the run if it is not held yet, and writes a part. */
+  /** Does what a runner does: claims the run if it is not held yet, and writes a part. */
   turn(target: Target, next: Next, given?: Partial<Part>): Promise<void>;
 };
 
 export class Hints {
-  /** Who takes eager starts, if anyone does. */
+  /** The runner that takes eager starts, if there is one. */
   runner: string | null = null;
   wakes = 0;
   reserved = 0;
   readonly started: StartedInstance[] = [];
   readonly pokes: [owner: string, target: Target][] = [];
-  /** Whether other processes would tell of ends. */
+  /** Whether other processes would report ends. */
   areOthersHeard = false;
   readonly ends: Target[] = [];
   /** Listeners that were opened, and closed. */
   listeners = 0;
   closed = 0;
-  /** The waits of `result`, and what happens during each. */
+  /** How long each wait of `result` was. `meanwhile` is what happens during it. */
   readonly waits: number[] = [];
   isRunHere = false;
   /** How a wait ends. */

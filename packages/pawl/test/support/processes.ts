@@ -12,11 +12,11 @@ export type Worker = Verbs & {
   createTogether(
     ...instances: readonly Parameters<Store["create"]>[0][number][]
   ): Promise<Awaited<ReturnType<Store["create"]>>[]>;
-  /** kill -9 */
+  /** Kills the process with kill -9. */
   kill(): Promise<void>;
 };
 
-/** A process with a store of its own; gone with its scope. */
+/** Starts a process with a store of its own, which goes with its scope. */
 export async function startWorker(
   scope: Scope,
   file: string,

@@ -12,17 +12,17 @@ type Counter = (chunk: Buffer) => number;
 export type Proxy = {
   readonly url: string;
   /**
-   * Breaks the line at the n-th request, or at its reply, counted from now over all connections. The next connection
-   * gets through when what happens `meanwhile` is over.
+   * Breaks the line at the n-th request, or at its reply, counted from now over all connections. The next
+   * connection gets through when `meanwhile` is over.
    */
   cut(
     at: "request" | "reply",
     n: number,
     meanwhile?: () => Promise<unknown>,
   ): { readonly happened: boolean };
-  /** From now on takes connections and everything sent on them, and passes nothing on. */
+  /** From now on accepts connections and everything sent on them, and passes nothing on. */
   fallSilent(): void;
-  /** Ends all connections, and takes no more. */
+  /** Ends all connections, and accepts no more. */
   close(): void;
 };
 
@@ -40,7 +40,7 @@ export async function proxy(scope: Scope, kind: Kind, serverUrl: string): Promis
   let mended: Promise<unknown> = Promise.resolve();
   let silent = false;
 
-  /** True if the line breaks here. */
+  /** Returns true if the line breaks here. */
   const breaksAt = (at: "request" | "reply", messages: number): boolean => {
     if (cut === undefined || cut.happened || cut.at !== at) return false;
     cut.left -= messages;
@@ -102,7 +102,7 @@ function listening(server: Server): Promise<void> {
   return new Promise((resolve) => void server.listen(0, "127.0.0.1", resolve));
 }
 
-/** A message is one byte of type and four of length, but the first of a client has no type. */
+/** Counts messages of one byte of type and four of length. Only a client's first message has no type. */
 function postgresMessages(counted: string, first: "typed" | "untyped"): Counter {
   let held: Buffer = Buffer.alloc(0);
   let header = first === "typed" ? 1 : 0;
@@ -120,11 +120,11 @@ function postgresMessages(counted: string, first: "typed" | "untyped"): Counter 
   };
 }
 
-/** Sync and simple Query end a request, ReadyForQuery its reply. */
+/** Sync and simple Query end a request, and ReadyForQuery ends its reply. */
 const postgresRequests = (): Counter => postgresMessages("SQ", "untyped");
 const postgresReplies = (): Counter => postgresMessages("Z", "typed");
 
-/** A packet is three bytes of length and one of number: 0 begins a command, 1 its reply. */
+/** Counts packets of three bytes of length and one of number: 0 begins a command, 1 its reply. */
 function mysqlPackets(counted: 0 | 1): Counter {
   let held: Buffer = Buffer.alloc(0);
   return (chunk) => {

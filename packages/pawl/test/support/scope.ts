@@ -1,4 +1,4 @@
-/** What a test opened, to be closed in reverse order, all of it, also after a failure. */
+/** Holds what a test opened, and closes all of it in reverse order, even after a failure. */
 export class Scope {
   readonly #steps: (() => unknown)[] = [];
 
@@ -18,7 +18,7 @@ export class Scope {
     return failures;
   }
 
-  /** Throws the first failure. */
+  /** Ends the scope, and throws the first failure. */
   async close(): Promise<void> {
     const [failure] = await this.end();
     if (failure !== undefined) throw failure;

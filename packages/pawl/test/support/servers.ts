@@ -19,7 +19,7 @@ function storesIn(list: string | undefined): readonly StoreName[] {
   });
 }
 
-/** Those of them that are servers. */
+/** The servers among them. */
 export const servers: readonly Kind[] = kinds.filter((kind) => stores.includes(kind));
 
 export function sharedServer(kind: Kind): string {
@@ -31,16 +31,16 @@ export function sharedServer(kind: Kind): string {
 
 const control = process.env["PAWL_TEST_CONTROL_URL"];
 
-/** False only if all servers were given by URL: then nobody can start or crash one for a test. */
+/** False only if all servers were given by URL, because then nobody can start or crash one for a test. */
 export const canStartServers = control !== undefined;
 
 export type PrivateServer = {
   readonly url: string;
-  /** As after a power cut, on the same port and data. */
+  /** Restarts the server as after a power cut, on the same port and data. */
   restart(): Promise<void>;
 };
 
-/** A server that only this test uses, gone with its scope. */
+/** Starts a server that only this test uses, and that goes with its scope. */
 export async function privateServer(scope: Scope, kind: Kind): Promise<PrivateServer> {
   const { id, url } = (await post(`start/${kind}`)) as { id: string; url: string };
   scope.defer(() => post(`stop/${id}`));

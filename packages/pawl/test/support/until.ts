@@ -1,6 +1,6 @@
 const DEADLINE_MS = 30_000;
 
-/** Looks until there is an answer other than false, null or undefined. The deadline turns a hang into a failure. */
+/** Looks until the answer is not false, null or undefined. The deadline turns a hang into a failure. */
 export async function until<T>(
   look: () => Promise<T> | T,
   what: string,

@@ -1,10 +1,13 @@
 /*
- * Another process with a store, driven by its parent (processes.ts). Compiled for each run of the tests: a process of
- * its own has none of the test runner's transforms.
+ * Another process with a store, driven by its parent (processes.ts). It is compiled for each run of the
+ * tests, because a process of its own has none of the test runner's transforms.
  */
 import type { Store } from "../../src/store/store.js";
 
-/** What a worker can be asked: any verb of the store, and what only makes sense without a message for each step. */
+/**
+ * What a worker can be asked: any verb of the store, and calls that only make sense without a message for
+ * each step.
+ */
 export type Call = {
   readonly id: number;
   readonly verb: string;
@@ -41,7 +44,7 @@ if (place.skewMs !== 0) {
 const store = await open(place);
 
 async function open({ kind, at, name }: WorkerPlace): Promise<Store> {
-  // Imported after the clock was changed.
+  // These are imported after the clock was changed.
   if (kind === "sqlite") {
     const { DatabaseSync } = await import("@photostructure/sqlite");
     const { sqliteStore } = await import("../../src/sqlite.js");
