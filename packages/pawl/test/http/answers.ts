@@ -29,13 +29,13 @@ function isValid(schema: object, value: unknown): true | string {
   return validate(value) || ajv.errorsText(validate.errors);
 }
 
-/** What the published document says of a request's body. */
+/** Returns whether the published document accepts a request's body. */
 export function isRequestOf(route: Route, body: unknown): boolean {
   const { schema } = operationAt(route).requestBody!.content!["application/json"]!;
   return isValid(schema, body) === true;
 }
 
-/** An answer of this route as the document has it: a known status, and a body of its schema. */
+/** Expects an answer of this route as the document has it: a known status, and a body of its schema. */
 export function expectAnswerOf(route: Route, status: number, text: string): void {
   const { responses } = operationAt(route);
   expect(Object.keys(responses), text).toContain(String(status));

@@ -27,7 +27,7 @@ test("a policy sees the request, and the body when it asks", () =>
         const { method, route, params, headers } = request;
         const body = reads ? await request.body() : "unread";
         seen.push([policy, method, route, params, headers.get("x-tenant"), body]);
-        // What it does to its copy has no effect.
+        // A change of its copy has no effect.
         if (reads) (body as Record<string, unknown>)["id"] = "changed";
       };
     const { url } = await servedWith(scope, {
@@ -124,7 +124,7 @@ describe("a policy denies if it", () => {
   );
 });
 
-test("a body that is too long is refused also when a policy reads it", () =>
+test("a body that is too long is refused even when a policy reads it", () =>
   inScope(async (scope) => {
     const { url } = await servedWith(scope, {
       authorize: { create: async (request: AuthorizeRequest) => void (await request.body()) },
@@ -136,7 +136,7 @@ test("a body that is too long is refused also when a policy reads it", () =>
     ]);
   }));
 
-test("bearer tokens", async () => {
+test("bearerToken accepts its own tokens only, and refuses unusable ones", async () => {
   const policy = bearerToken(["one", "two"]);
   const ask = (authorization?: string) =>
     policy({ headers: new Headers(authorization === undefined ? {} : { authorization }) } as never);
@@ -166,24 +166,24 @@ describe("createWorkflows refuses", () => {
   test.each([
     ["ticks without a policy", { tick: { enabled: true } }, "tick.enabled needs a policy"],
     [
-      "a policy for no group",
+      "a policy for an unknown group",
       { authorize: { mangae: () => {} } },
       '"mangae" is none of all, create',
     ],
-    ["what is no policy", { authorize: { all: "secret" } }, "authorize.all must be a function"],
+    ["a policy as text", { authorize: { all: "secret" } }, "authorize.all must be a function"],
     ["a policy by itself", { authorize: () => {} }, "{ all: policy }, got a function"],
     ["a Map of policies", { authorize: new Map([["all", () => {}]]) }, "{ all: policy }, got an"],
     ["policies in an array", { authorize: [() => {}] }, "{ all: policy }, got an array"],
-    ["no policies, said wrongly", { authorize: null }, "{ all: policy }, got null"],
+    ["null as policies", { authorize: null }, "{ all: policy }, got null"],
     ["false as policies", { authorize: false }, "{ all: policy }, got false"],
-    ["a tick that is no object", { tick: true }, "{ enabled: true }, got true"],
+    ["a tick that is a boolean", { tick: true }, "{ enabled: true }, got true"],
     ["a tick that is null", { tick: null }, "{ enabled: true }, got null"],
     ["a tick with a misspelt key", { tick: { enable: true } }, 'tick: unknown option "enable"'],
     ["hooks in a Map", { hooks: new Map() }, "hooks must be a plain object such as"],
     ["hooks that are null", { hooks: null }, "{ onInstanceFinished }, got null"],
     ["a base path without a slash", { basePath: "api" }, 'basePath must be a path such as "/api"'],
     [
-      "a base path with one too many",
+      "a base path with a trailing slash",
       { basePath: "/api/" },
       'basePath must be a path such as "/api"',
     ],
@@ -191,7 +191,7 @@ describe("createWorkflows refuses", () => {
     expect(create(options)).toThrow(message);
   });
 
-  test("not what is said aloud", () => {
+  test("nothing that is allowed explicitly", () => {
     expect(create({ tick: { enabled: true, insecure: true } })).not.toThrow();
     expect(create({ tick: { enabled: true }, authorize: { all: () => {} } })).not.toThrow();
     const bare = Object.assign(Object.create(null), { all: () => {} });
@@ -199,7 +199,7 @@ describe("createWorkflows refuses", () => {
   });
 });
 
-test("a tick over HTTP", () =>
+test("a tick over HTTP needs its token and valid options, and runs what is due", () =>
   inScope(async (scope) => {
     const { url, pawl } = await servedWith(scope, {
       basePath: "",

@@ -1,4 +1,4 @@
-// What clients do to a server with bodies and connections.
+// These tests try what clients may do to a server with bodies and connections.
 import { connect } from "node:net";
 import { defineWorkflow, WorkflowError, type Store } from "pawl";
 import { expect, test } from "vitest";
@@ -64,14 +64,14 @@ test("a body that never ends is cut off at the limit", () =>
   }));
 
 test.each([
-  ["no JSON", "{", "the body is not JSON"],
-  ["no object", "[]", "the body must be an object, got an array"],
+  ["invalid JSON", "{", "the body is not JSON"],
+  ["an array", "[]", "the body must be an object, got an array"],
   ["null", "null", "the body must be an object, got null"],
-  ["a strange key", '{"parmas":1}', 'the body has no "parmas"; it may have id, params'],
+  ["an unknown key", '{"parmas":1}', 'the body has no "parmas"; it may have id, params'],
   ["a tagged envelope", '{"$pawl":"Map","value":[]}', 'the body has no "$pawl"'],
-  ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "the body is not UTF-8"],
+  ["invalid UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "the body is not UTF-8"],
   ["10,000 levels", `{"params":${"[".repeat(10_000)}${"]".repeat(10_000)}}`, "levels of nesting"],
-  ["half of 10,000 levels", "[".repeat(10_000), "levels of nesting"],
+  ["10,000 levels, cut off in the middle", "[".repeat(10_000), "levels of nesting"],
   ["1,001 levels", `{"params":${"[".repeat(1_001)}${"]".repeat(1_001)}}`, "levels of nesting"],
   [
     "100,001 keys",
@@ -83,7 +83,7 @@ test.each([
   ["an unknown tag", '{"params":{"$pawl":"Function"}}', "the unknown type"],
   ["a number as id", '{"id":5}', "instance id must be a string, got 5"],
   ["a path as id", '{"id":"../x"}', "instance id may only have letters"],
-] as const)("refused: %s", (_what, body, message) =>
+] as const)("refuses a body: %s", (_what, body, message) =>
   inScope(async (scope) => {
     const { url, pawl } = await start(scope);
     const [status, answer] = await send(url, body);
@@ -126,7 +126,7 @@ test.each([
     "instances[2].params: the encoded value has",
   ],
   ["INVALID_REQUEST", 7, "the body.instances[2] must be an object, got 7"],
-])("a batch is refused with its bad element: %s", (code, bad, message) =>
+])("a batch is refused because of its bad element: %s", (code, bad, message) =>
   inScope(async (scope) => {
     const limits = { paramsMaxBytes: 50 };
     const { url, pawl } = await start(scope, { workflows: declared, limits });
@@ -142,7 +142,7 @@ test.each([
   }),
 );
 
-test("an event of a type that is not declared is refused", () =>
+test("an event of an undeclared type is refused", () =>
   inScope(async (scope) => {
     const { url } = await start(scope, { workflows: declared });
     await post(`${url}/workflows/a/instances`, { id: "x", params: { n: 1 } });
@@ -157,7 +157,7 @@ test("an event of a type that is not declared is refused", () =>
     expect(entries).toEqual([]);
   }));
 
-test("values that look dangerous are data", () =>
+test("values that look dangerous are treated as data", () =>
   inScope(async (scope) => {
     const { url, pawl } = await start(scope, { tick: { enabled: true, insecure: true } });
     const params = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"lone":"\\ud800","nul":"\\u0000","$$pawl":1,"big":1e400}`;
@@ -174,7 +174,7 @@ test("values that look dangerous are data", () =>
     expect((await get(`${url}/workflows/a/instances/x/history`))[0]).toBe(200);
   }));
 
-test("a body that somebody read before is refused", () =>
+test("a body that was already read is refused", () =>
   inScope(async (scope) => {
     const { pawl } = await start(scope);
     const url = "http://localhost/api/workflows/a/instances";
@@ -196,7 +196,7 @@ test("a body that somebody read before is refused", () =>
     expect((await pawl.fetch(rest)).status).toBe(200);
   }));
 
-test("browsers send JSON or nothing", () =>
+test("a body from a browser must be declared as JSON", () =>
   inScope(async (scope) => {
     const { url } = await start(scope);
     const origin = { origin: "https://evil.example" };
@@ -210,7 +210,7 @@ test("browsers send JSON or nothing", () =>
     expect((await send(url, "{}"))[0]).toBe(200);
   }));
 
-test("clients that go away in the middle of a body or an answer", () =>
+test("clients that go away in the middle of a body or an answer do no harm", () =>
   inScope(async (scope) => {
     const { url, pawl } = await start(scope);
     const { port, hostname } = new URL(url);
@@ -255,7 +255,7 @@ test.each([
       { code: "INTERNAL_ERROR", message: "something went wrong here; the server's log says what" },
     ],
   ],
-])("%s is told to the log, and little of it to the client", (_what, failure, answer) =>
+])("%s is logged, and the client learns little of it", (_what, failure, answer) =>
   inScope(async (scope) => {
     const logs: LogEntry[] = [];
     const store: Store = { ...memoryStore(scope), list: () => Promise.reject(failure) };
@@ -266,7 +266,7 @@ test.each([
   }),
 );
 
-test("before a migration: 503", () =>
+test("answers 503 before a migration", () =>
   inScope(async (scope) => {
     const store = memoryStore(scope);
     const { url } = await start(scope, { store: { ...store, migrate: async () => {} } });
@@ -278,7 +278,7 @@ test("before a migration: 503", () =>
     ]);
   }));
 
-test("one look serves all who watch, and none is left when they have gone", () =>
+test("all watchers of an instance share one poll", () =>
   inScope(async (scope) => {
     const store = memoryStore(scope);
     let reads = 0;
@@ -301,7 +301,7 @@ test("one look serves all who watch, and none is left when they have gone", () =
         return reader;
       }),
     );
-    // They come together or one by one; from then on there is a common look, ever more rarely.
+    // The watchers join together or one by one. From then on they share one poll, ever more rarely.
     const joined = reads;
     const since = performance.now();
     const terminated = Promise.all(readers.map((reader) => reader.read()));
@@ -315,7 +315,7 @@ test("one look serves all who watch, and none is left when they have gone", () =
     gone.abort();
   }));
 
-test("a stream that is asked for while or after the engine closes: to come again", () =>
+test("a stream requested while or after the engine closes is told to come again", () =>
   inScope(async (scope) => {
     const store = memoryStore(scope);
     let reading = (): void => {};
@@ -331,7 +331,7 @@ test("a stream that is asked for while or after the engine closes: to come again
         }
         return store.history(...given);
       },
-      // The engine closes, its store later.
+      // Only the engine closes here. Its store closes later.
       close: async () => {},
     };
     const { url, pawl } = await start(scope, { store: slow });

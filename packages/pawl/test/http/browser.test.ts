@@ -19,7 +19,7 @@ afterAll(() => scope.end());
 
 type Name = keyof Scenarios;
 
-/** A page of that site; what goes wrong in it fails the test. */
+/** Opens a page of that site, and collects what it says on the console. */
 async function open(own: Scope, url: string) {
   const page = await chromium.newPage();
   own.defer(() => page.close());
@@ -55,7 +55,7 @@ const livedThrough = {
 };
 
 describe("in a browser, the client", () => {
-  test("does all that it does elsewhere, and waits for a result by one stream", () =>
+  test("does all that it does elsewhere, and waits for a result with one stream", () =>
     inScope(async (own) => {
       const pawl = await engine(own, memoryStore(own));
       const { url, requests } = await site(own, pawl.fetch);
@@ -71,7 +71,7 @@ describe("in a browser, the client", () => {
       expect(requests.filter((each) => each === "GET /api/workflows").length).toBe(1);
     }));
 
-  test("throws what the API and the workflow say, by class and code", () =>
+  test("throws what the API and the workflow report, by class and code", () =>
     inScope(async (own) => {
       const pawl = await engine(own, memoryStore(own));
       const { url } = await site(own, pawl.fetch);
@@ -86,7 +86,7 @@ describe("in a browser, the client", () => {
       });
     }));
 
-  test("gives up when a signal says so", () =>
+  test("gives up when its signal is aborted", () =>
     inScope(async (own) => {
       const pawl = await engine(own, memoryStore(own));
       const { url } = await site(own, pawl.fetch);
@@ -98,7 +98,7 @@ describe("in a browser, the client", () => {
       });
     }));
 
-  test("calls another origin that lets it, with a token, and no other", () =>
+  test("calls another origin that allows it, with a token, and no other origin", () =>
     inScope(async (own) => {
       const authorize = { all: bearerToken("secret") };
       const pawl = await engine(own, memoryStore(own), { authorize });
@@ -127,7 +127,7 @@ describe("an EventSource comes back", () => {
   test("after its process was closed and another took over, and not after the end", () =>
     inScope(async (own) => {
       const store = memoryStore(own);
-      // The store is the next process's too.
+      // The next process uses the same store, so this one does not close it.
       let pawl = await engine(own, { ...store, close: async () => {} });
       const { url, requests } = await site(own, (request) => pawl.fetch(request));
       const { run, said } = await open(own, url);

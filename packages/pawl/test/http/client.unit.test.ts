@@ -33,7 +33,7 @@ const workflows = {
 
 type Given = Parameters<ClientFetch>;
 
-/** A client that reports what it sends, and may be answered by someone else. */
+/** A client that records what it sends, and may be answered by someone else. */
 async function start(
   scope: Scope,
   via: (send: () => Promise<Response>, ...given: Given) => Promise<Response> = (send) => send(),
@@ -51,7 +51,7 @@ async function start(
   return { client, pawl, sent, url };
 }
 
-/** The request is carried out, and its answer lost, the first times. */
+/** Carries out requests, and loses their answers the first times. */
 function losingAnswers(times: number, of: RegExp) {
   let left = times;
   return async (send: () => Promise<Response>, url: string): Promise<Response> => {
@@ -62,7 +62,7 @@ function losingAnswers(times: number, of: RegExp) {
   };
 }
 
-test("binding keys are looked up once, again after a failure", () =>
+test("binding keys are looked up once, and again after a failure", () =>
   inScope(async (scope) => {
     let isOpen = false;
     const { client, sent } = await start(scope, (send) =>
@@ -95,7 +95,7 @@ describe("when the answer is lost", () => {
       });
     }));
 
-  test("a batch answers as it would have", () =>
+  test("a batch gets the answer that it would have got", () =>
     inScope(async (scope) => {
       const { client, pawl } = await start(scope, losingAnswers(1, /batch$/));
       await pawl.workflows.WAIT.create({ id: "b1" });
@@ -103,7 +103,7 @@ describe("when the answer is lost", () => {
       expect(created.map(({ id }) => id)).toEqual(["b2"]);
     }));
 
-  test("an event arrives once, a restart happens once", () =>
+  test("an event arrives once, and a restart happens once", () =>
     inScope(async (scope) => {
       const { client, pawl } = await start(scope, losingAnswers(3, /events$|restart$/));
       const instance = await client.workflows.WAIT.create({ id: "w1" });
@@ -114,7 +114,7 @@ describe("when the answer is lost", () => {
       expect((await pawl.history("wait for it/now?", "w1")).runNumber).toBe(2);
     }));
 
-  test("an event was sent, also if its run ends before the next try", () =>
+  test("an event counts as sent even if its run ends before the next try", () =>
     inScope(async (scope) => {
       const lose = losingAnswers(1, /events$/);
       const { client, pawl, sent } = await start(scope, (send, url) =>
@@ -137,7 +137,7 @@ describe("when the answer is lost", () => {
     }));
 });
 
-test("503 is tried again, a mistake is not", () =>
+test("a 503, 502 or 429 is tried again, and a mistake is not", () =>
   inScope(async (scope) => {
     const answers = [503, 502, 429];
     const { client, sent } = await start(scope, (send, url) => {
@@ -154,7 +154,7 @@ test("503 is tried again, a mistake is not", () =>
     expect(sent).toEqual(["GET /workflows/nothing/instances/missing"]);
   }));
 
-test("what stays away is told, with its cause", () =>
+test("an API that stays unreachable is reported with its cause", () =>
   inScope(async (scope) => {
     const refused = new TypeError("fetch failed");
     const { client, sent } = await start(scope, () => Promise.reject(refused));
@@ -170,7 +170,7 @@ test.each([
   [413, "PAYLOAD_TOO_LARGE"],
   [418, "INVALID_REQUEST"],
   [500, "INTERNAL_ERROR"],
-])("a %i of someone else is %s", (status, code) =>
+])("a %i that is not the API's own is %s", (status, code) =>
   inScope(async (scope) => {
     const page = '<html>{"code":"NOT_FOUND"}</html>';
     const { client } = await start(scope, async () => new Response(page, { status }));
@@ -184,7 +184,7 @@ test("a page instead of JSON is an error", () =>
     await expect(client.list("nothing")).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
   }));
 
-test("headers are asked for each time; an origin alone means its /api", () =>
+test("headers are computed for each request, and an origin alone means its /api", () =>
   inScope(async (scope) => {
     const { url } = await start(scope, undefined, { authorize: { all: bearerToken("two") } });
     const tokens = ["one", "two"];
@@ -219,7 +219,7 @@ describe("a signal", () => {
       expect(sent.filter((each) => each.startsWith("POST"))).toEqual([]);
     }));
 
-  test("ends the look for the binding, also of one who shares it", () =>
+  test("ends the lookup of a binding, but not for others who share it", () =>
     inScope(async (scope) => {
       let answer = (): void => {};
       const held = new Promise<void>((resolve) => (answer = resolve));
@@ -269,7 +269,7 @@ describe("result", () => {
       });
     }));
 
-  test("of an instance that is unknown, terminated, or returned nothing", () =>
+  test("is undefined if nothing was returned, and throws if the instance was terminated", () =>
     inScope(async (scope) => {
       const { client } = await start(scope);
       const nothing = await client.workflows.NOTHING.create();
@@ -280,7 +280,7 @@ describe("result", () => {
       await ended;
     }));
 
-  test("holds one stream, and goes on after it broke", () =>
+  test("holds one stream, and goes on after it breaks", () =>
     inScope(async (scope) => {
       let cuts = 2;
       const cursors: (string | undefined)[] = [];
@@ -288,7 +288,7 @@ describe("result", () => {
         const response = await send();
         if (url.endsWith("events-stream")) cursors.push(headers["last-event-id"]);
         if (!url.endsWith("events-stream") || cuts-- <= 0) return response;
-        // Ends after its first piece, as through a proxy that was restarted.
+        // The stream ends after its first piece, as through a proxy that was restarted.
         const reader = response.body!.getReader();
         const body = new ReadableStream<Uint8Array>({
           async pull(controller) {
@@ -312,7 +312,7 @@ describe("result", () => {
       expect(cursors).toEqual([undefined, expect.any(String), expect.any(String)]);
     }));
 
-  test("gives up a connection that is silent, and not one that gives signs of life", () =>
+  test("gives up a silent connection, and not one that gives signs of life", () =>
     inScope(async (scope) => {
       const { url, pawl } = await served(scope, { workflows });
       const time = new VirtualTime();
@@ -331,7 +331,7 @@ describe("result", () => {
         streams += 1;
         const response = await fetch(to, init);
         if (streams > 1) return response;
-        // As through a network that forgot the connection: it neither goes on nor ends.
+        // The network seems to have forgotten the connection, which neither goes on nor ends.
         await response.body!.cancel();
         const body = new ReadableStream<Uint8Array>(
           {
@@ -412,14 +412,14 @@ describe("createClient refuses", () => {
     expect(create).toThrow(message);
   });
 
-  test("a base path that is none", () => {
+  test("a base path that is not a path", () => {
     const create = (basePath: string) => () => createClient({ baseUrl: "http://x", basePath });
     expect(create("api")).toThrow('basePath must be a path such as "/api", got "api"');
     expect(create(5 as never)).toThrow("basePath must be a path");
     expect(create("")).not.toThrow();
   });
 
-  test("nothing that is right", async () => {
+  test("no valid base URL", async () => {
     const right = {
       "/api": "/api/workflows",
       "/api/": "/api/workflows",

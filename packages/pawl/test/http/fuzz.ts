@@ -1,4 +1,5 @@
-// Hostile requests, over a real connection: never a 5xx, never a hang, and only answers that the contract knows.
+// Hostile requests over a real connection never get a 5xx, never hang, and only get answers that the contract
+// knows.
 import { request } from "node:http";
 import fc from "fast-check";
 import { defineWorkflow } from "pawl";
@@ -146,7 +147,7 @@ const attack = fc.record({
   method: fc.option(fc.constantFrom("PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "POST", "GET")),
 });
 
-/** Not `fetch`, which would mend some of it. */
+/** Sends a request without `fetch`, which would mend some of it. */
 function send(
   url: URL,
   path: string,
@@ -187,7 +188,7 @@ function send(
 }
 
 function segment(text: string): string {
-  // As it is where a request line can hold it, so that what is half encoded gets through too.
+  // The text stays as it is where a request line can hold it, so that half-encoded text gets through, too.
   return /^[!-~]+$/.test(text) && !/[/?#]/.test(text)
     ? text
     : encodeURIComponent(text.replaceAll(/\p{Cs}/gu, "\ufffd"));
@@ -195,7 +196,7 @@ function segment(text: string): string {
 
 export function endures(openStore: OpenStore, defaultRuns: number): void {
   const runs = Number(process.env["PAWL_FUZZ_RUNS"] ?? defaultRuns);
-  test(`${runs} hostile requests`, () => attackStore(openStore, runs));
+  test(`${runs} hostile requests get answers of the contract`, () => attackStore(openStore, runs));
 }
 
 function attackStore(openStore: OpenStore, numRuns: number): Promise<void> {
@@ -231,7 +232,7 @@ function attackStore(openStore: OpenStore, numRuns: number): Promise<void> {
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         expect(status, what).toBeLessThan(500);
         if (isStream || method === "HEAD" || method === "OPTIONS" || status === 204) return;
-        // Some of it is another path, or none.
+        // Some of the requests are for another path, or for none.
         if (
           method !== route.method ||
           path.includes("..") ||
@@ -247,7 +248,7 @@ function attackStore(openStore: OpenStore, numRuns: number): Promise<void> {
       { numRuns, interruptAfterTimeLimit: 40_000, markInterruptAsFailure: false },
     );
 
-    /** What the document refuses is refused, and what it takes is never called a malformed request. */
+    /** Expects that every body that the document refuses is refused. */
     function agree(operation: string, body: string, status: number): void {
       const route = routes.find(([name]) => name === operation)![1];
       if (route.body === undefined || status === 404) return;

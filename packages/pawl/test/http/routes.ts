@@ -46,7 +46,7 @@ export type OpenStore = (scope: Scope) => Promise<Store>;
 export function routesWork(openStore: OpenStore): void {
   const start = async (scope: Scope) => served(scope, { workflows, store: await openStore(scope) });
 
-  test("an instance from its start to its end", () =>
+  test("the routes take an instance from its start to its end", () =>
     inScope(async (scope) => {
       const { url } = await start(scope);
       const orders = `${url}/workflows/order/instances`;
@@ -129,7 +129,7 @@ export function routesWork(openStore: OpenStore): void {
       ]);
     }));
 
-  test("pages, filters and large outputs", () =>
+  test("lists have pages and filters, and leave out large outputs", () =>
     inScope(async (scope) => {
       const { url } = await start(scope);
       const big = `${url}/workflows/big/instances`;
@@ -215,7 +215,7 @@ export function routesWork(openStore: OpenStore): void {
         expect(again.status).toBe(isLast ? 204 : 200);
         const rest = messagesIn(await again.text());
         if (!isLast) expect(rest.at(-1)).toEqual(messages.at(-1));
-        // At most what was not known to be settled comes again.
+        // At most the messages that were not known to be settled come again.
         expect(rest.length).toBeLessThanOrEqual(messages.length - i);
       }
       expect(await get(`${order}/events-stream?cursor=x${messages[0]?.id}`)).toMatchObject([
@@ -276,7 +276,7 @@ export function routesWork(openStore: OpenStore): void {
       }
     }));
 
-  test("a batch of 100 answers while every step sleeps ten seconds", () =>
+  test("a batch of 100 is answered while every step sleeps ten seconds", () =>
     inScope(async (scope) => {
       const { url } = await start(scope);
       const slow = `${url}/workflows/slow%2Fone/instances`;
@@ -285,11 +285,11 @@ export function routesWork(openStore: OpenStore): void {
       const [status, answer] = await post(`${slow}/batch`, { instances });
       const tookMs = performance.now() - since;
       expect([status, answer.instances.length]).toEqual([200, 100]);
-      // Under a second on a quiet machine; a step takes ten.
+      // This takes under a second on a quiet machine. A step takes ten.
       expect(tookMs).toBeLessThan(5_000);
     }));
 
-  test("the client is the bindings over HTTP", () =>
+  test("the client offers the bindings over HTTP", () =>
     inScope(async (scope) => {
       const { url, pawl } = await start(scope);
       const client = createClient<typeof pawl>({ baseUrl: url });

@@ -14,17 +14,17 @@ import type { Scope } from "../support/scope.js";
 
 export type Served<R extends Registry> = {
   readonly pawl: Workflows<R, unknown>;
-  /** With the base path. */
+  /** The URL of the API, with its base path. */
   readonly url: string;
 };
 
 type ServeOptions<R extends Registry> = WorkflowsOptions<R, unknown> & {
   readonly store?: Store;
-  /** Without, nothing runs by itself. */
+  /** If false, nothing runs by itself. */
   readonly run?: boolean;
 };
 
-/** The API behind a real server on a port of its own, by default on SQLite in memory. */
+/** Serves the API from a real server on a port of its own, by default on SQLite in memory. */
 export async function served<const R extends Registry>(
   scope: Scope,
   options: ServeOptions<R>,

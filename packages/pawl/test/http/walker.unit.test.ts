@@ -1,4 +1,4 @@
-// Every route, with every method, without, with a wrong and with the right token: as the contract says.
+// Every route is asked with every method, without a token, with a wrong and with the right one.
 import { defineWorkflow } from "pawl";
 import { bearerToken } from "pawl/auth";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ const workflows = {
   }),
 };
 
-/** What to send so that the route does its work. */
+/** The bodies with which these routes do their work. */
 const bodies: Readonly<Record<string, unknown>> = {
   createBatch: { instances: [{ id: "n1" }] },
   sendEvent: { type: "other" },
@@ -24,7 +24,7 @@ const bodies: Readonly<Record<string, unknown>> = {
 
 const unknownPaths = ["/", "/api", "/api/", "/api/nope", "/apiworkflows", "/api/workflows/"];
 
-test("all routes, methods and tokens", () =>
+test("every route answers every method and token as the contract says", () =>
   inScope(async (scope) => {
     const { url, pawl } = await served(scope, {
       workflows,
@@ -59,7 +59,7 @@ test("all routes, methods and tokens", () =>
     const paths = [...new Set(routes.map(([, { path }]) => path))];
     const at = (path: string) =>
       `/api${path.replace(":workflowName", "order").replace(":instanceId", "batch")}`;
-    // Where two templates meet, both answer: an instance may be called "batch".
+    // Where two templates meet, both answer, because an instance may be called "batch".
     const atPath = (path: string) => routes.filter(([, route]) => at(route.path) === at(path));
 
     let calls = 0;
@@ -96,7 +96,7 @@ test("all routes, methods and tokens", () =>
         calls += 1;
       }
     }
-    // Denied means that nothing was written.
+    // A denied request has written nothing.
     expect(await everything()).toEqual(before);
 
     for (const path of paths) {

@@ -11,7 +11,7 @@ import { until } from "../support/until.js";
 const target = { workflow: "a", id: "x" };
 const goOn = { kind: "continue" } as const;
 
-/** Nothing happens by itself here: a rest ends by a hint or never. */
+/** A world in which nothing happens by itself: a rest ends by a hint or never. */
 async function watchedWorld() {
   const world = await instancesWorld({ A: defineWorkflow({ name: "a", run: async () => {} }) });
   onTestFinished(() => world.handle.close());
@@ -99,7 +99,7 @@ function inShort({ event, data }: StreamMessage): string {
     : `${event} ${data.status}`;
 }
 
-test("hears of an end from before its look on, and leaves no listener open", async () => {
+test("listens for an end before it reads, and leaves no listener open", async () => {
   const world = await watchedWorld();
   const watch = await world.watchers.watch(target);
   await turn(world, { kind: "complete", output: "1" });
@@ -109,7 +109,7 @@ test("hears of an end from before its look on, and leaves no listener open", asy
   expect(new Set(world.listenersAtReads)).toEqual(new Set([1]));
 });
 
-test("what is written here is told at once, each change once", async () => {
+test("a change that is written here is told at once, and once", async () => {
   const w = await watchedWorld();
   const seen = follow(await w.watchers.watch(target));
   await turn(w, goOn, [step(1, "running", 0)]);
@@ -152,7 +152,7 @@ test("control through the same store is told at once", async () => {
   expect(again).toEqual(["status queued"]);
 });
 
-test("a long history is read once; then only what may still change", async () => {
+test("a long history is read once, and then only what may still change", async () => {
   const w = await watchedWorld();
   const settled = Array.from({ length: 420 }, (_, i) => step(i + 1, "completed"));
   await turn(w, goOn, settled);
@@ -165,7 +165,7 @@ test("a long history is read once; then only what may still change", async () =>
   await until(() => seen.includes("step 421 completed 1"), "told");
   expect(w.reads() - before).toBe(1);
 
-  // A gap: the step before it is still to be written.
+  // This leaves a gap: the step before these is still to be written.
   const later = Array.from({ length: 100 }, (_, i) => step(423 + i, "completed"));
   await turn(w, goOn, later);
   await until(() => seen.includes("step 522 completed 1"), "told");
@@ -180,7 +180,7 @@ test("a long history is read once; then only what may still change", async () =>
   expect(new Set(late)).toEqual(new Set(seen));
 });
 
-test("a reader goes on where its cursor is, in the same run only", async () => {
+test("a reader goes on from its cursor, in the same run only", async () => {
   const w = await watchedWorld();
   await turn(
     w,

@@ -66,7 +66,7 @@ export function must(condition: boolean, message: () => string): asserts conditi
 /** Watches committed states one after the other, and judges the whole at the end. */
 export class Checker {
   readonly #steps = new Map<string, StepRow>();
-  /** The run numbers of the last state: what was an old run then has not changed since. */
+  /** The run numbers in the last state. A run that was an old one then must not have changed since. */
   #current: ReadonlyMap<string, number> = new Map();
   readonly #consumers = new Map<string, number>();
   readonly #instances = new Map<string, InstanceRow>();
@@ -75,7 +75,7 @@ export class Checker {
   readonly #tickets = new Map<string, TicketRow>();
   readonly #named = new Map<string, StepRow>();
   readonly #left = new Map<string, number>();
-  /** Runs whose code did not call again what it had called: their races may end in another way. */
+  /** Runs whose code did not call again what it had called before. Their races may end in another way. */
   readonly #diverged = new Set<string>();
   readonly #loose = new Set<string>();
   readonly #now: () => number;
@@ -98,12 +98,15 @@ export class Checker {
     return this.#named.get(`${this.#iids.get(id)}/${runNumber}/${name}`);
   }
 
-  /** When the run ended or was replaced; null while it is the current one. */
+  /** Returns when the run ended or was replaced, or null while it is the current one. */
   leftAt(id: string, runNumber: number): number | null {
     return this.#left.get(`${this.#iids.get(id)}/${runNumber}`) ?? null;
   }
 
-  /** Runs that the store paused in the place of their dead owners, between the last state and this one. */
+  /**
+   * Returns the runs that the store paused in the place of their dead owners, between the last state and this
+   * one.
+   */
   pausedForTheDead({ tickets }: Snapshot): string[] {
     return tickets.flatMap(({ tid, state, claim_no }) => {
       const before = this.#tickets.get(tid);
@@ -116,7 +119,7 @@ export class Checker {
     return this.#tickets.size > 0;
   }
 
-  /** The branches of an instance's program that something else than a step may decide. */
+  /** Names the branches of an instance's program that something other than a step may decide. */
   loose(id: string, branches: readonly string[]): void {
     for (const branch of branches) this.#loose.add(`${id} ${branch}`);
   }
@@ -129,7 +132,7 @@ export class Checker {
     return this.#diverged.has(id);
   }
 
-  /** Every committed state. */
+  /** Checks every committed state. */
   state(snapshot: Snapshot): void {
     this.#checkWakeSources(snapshot);
     this.#checkInstances(snapshot);
@@ -221,13 +224,13 @@ export class Checker {
     }
   }
 
-  /** A body is about to start. */
+  /** Checks that a body that is about to start may do so. */
   entered(id: string, runNumber: number, step: string): void {
     const seq = this.stepOf(id, runNumber, step)?.seq ?? null;
     must(seq === null, () => `the body of ${step} starts, and the step has ended`);
   }
 
-  /** When all is over. */
+  /** Checks the whole when all is over. */
   end(snapshot: Snapshot, ledger: Ledger): void {
     const runs = new Map(snapshot.instances.map((row) => [row.iid, row]));
     for (const row of snapshot.steps) {
@@ -274,7 +277,7 @@ export class Checker {
     must(missed === undefined, () => `${what} timed out beside ${JSON.stringify(missed)}`);
   }
 
-  /** Events of a type go to waiters in the order of both. */
+  /** Checks that events of a type go to waiters in the order of both. */
   #checkOrder({ events, steps }: Snapshot): void {
     const seqOf = new Map(steps.map((row) => [`${row.iid}/${row.run_no}/${row.ord}`, row.seq]));
     const lastSeq = new Map<string, number>();
@@ -287,7 +290,7 @@ export class Checker {
     }
   }
 
-  /** What a race has decided stays decided: bodies that follow from it never follow from another end of it. */
+  /** Checks that a race stays decided: bodies that follow from one end of it never follow from another. */
   #checkBranches({ entries }: Ledger): void {
     const taken = new Map<string, string>();
     for (const { run, step } of entries) {
@@ -302,7 +305,7 @@ export class Checker {
     }
   }
 
-  /** A step that is tried again has the child that it had. */
+  /** Checks that a step that is tried again has the child that it had. */
   #checkChildren({ instances }: Snapshot): void {
     const children = new Map<string, string>();
     for (const { id, params } of instances) {
@@ -314,7 +317,7 @@ export class Checker {
   }
 }
 
-/** A stored result is what that very attempt returned. */
+/** Checks that a stored result is what that very attempt returned. */
 function checkExecution(ledger: Ledger, row: StepRow, run: string): void {
   if (row.type !== "do" || row.status !== "completed") return;
   const entries = ledger.of(run, row.name);
@@ -329,7 +332,7 @@ function checkExecution(ledger: Ledger, row: StepRow, run: string): void {
 
 export type AttemptRow = Pick<StepRow, "iid" | "run_no" | "ord"> & { readonly n: number };
 
-/** History tells of every attempt that counted, also of those whose runners died. */
+/** Checks that history tells of every attempt that counted, including those whose runners died. */
 export function checkRecords({ steps }: Snapshot, attempts: readonly AttemptRow[]): void {
   const recorded = new Set(
     attempts.map(({ iid, run_no, ord, n }) => `${iid}/${run_no}/${ord}/${n}`),
@@ -355,7 +358,10 @@ function checkAttempts({ entries }: Ledger): void {
   }
 }
 
-/** What settled later was written under the same claim or a newer one: an owner of old writes nothing any more. */
+/**
+ * Checks that a later settlement was written under the same claim or a newer one: an old owner writes nothing
+ * more.
+ */
 function checkChain(steps: readonly StepRow[]): void {
   const settled = steps.filter(({ seq }) => seq !== null);
   const last = new Map<string, StepRow>();

@@ -5,11 +5,11 @@ import { ManualClock } from "../../src/testing/clock.js";
 import type { AttemptRow, Snapshot } from "./checker.js";
 import type { Posted } from "./outbox-checker.js";
 
-/** A real store, and a look past it at the rows. */
+/** A real store, and a view past it of the rows. */
 export type Database = {
   readonly store: Store;
   readonly clock: ManualClock;
-  /** The same object while nothing was written. */
+  /** Returns the same object while nothing was written. */
   snapshot(): Snapshot & Posted;
   attempts(): AttemptRow[];
 };
@@ -18,7 +18,10 @@ const START_MS = 1_700_000_000_000;
 
 let shared: { readonly database: Database; readonly empty: () => void } | null = null;
 
-/** One for all simulations of a process, as new: migrating and preparing take longer than most of them. */
+/**
+ * Returns one database for all simulations of a process, as new. To migrate and prepare takes longer than
+ * most of them.
+ */
 export async function emptyDatabase(): Promise<Database> {
   shared ??= await open();
   shared.empty();
@@ -86,7 +89,7 @@ async function open(): Promise<NonNullable<typeof shared>> {
       store,
       clock,
       attempts,
-      // Most calls write nothing, and to read everything again is half of a simulation.
+      // Most calls write nothing, and reading everything again is half of a simulation.
       snapshot: () => {
         const count = writes()[0]?.count ?? 0;
         if (last?.count !== count) last = { count, snapshot: read() };

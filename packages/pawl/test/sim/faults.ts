@@ -13,13 +13,13 @@ export const faults = [
   "frozen",
   "slow",
   "late",
-  // Not faults, but worst moments: someone does this just before the call arrives.
+  // These are not faults but worst moments: somebody does this just before the call arrives.
   "pause",
   "restart",
 ] as const;
 export type Fault = (typeof faults)[number];
 
-/** What went to the database and what it said, whether or not anyone heard it. */
+/** A call that reached the database, and its answer, whether or not anyone heard it. */
 export type Applied = {
   readonly process: Process;
   readonly verb: Verb;
@@ -31,16 +31,16 @@ export type Applied = {
 export interface FaultPlan {
   /** Decides before the call is sent. */
   faultOf(process: Process, verb: Verb, args: readonly unknown[]): Fault | null;
-  /** The database is away. */
+  /** Whether the database is away. */
   isOut(): boolean;
   crash(process: Process): void;
-  /** Someone pauses or restarts an instance. */
+  /** Pauses or restarts an instance, as somebody might. */
   interfere(verb: "pause" | "restart"): Promise<void>;
-  /** A process sends a call, and hears an answer. */
+  /** Tells that a process sends a call. `heard` tells that it hears the answer. */
   sending(process: Process, verb: Verb, args: readonly unknown[]): void;
   heard(process: Process, verb: Verb, args: readonly unknown[], answer: unknown): void;
   applied(op: Applied): void;
-  /** How long a frozen process stays so, and a slow call takes; a late answer twice as long. */
+  /** How long a frozen process stays so, and a slow call takes. A late answer takes twice as long. */
   readonly freezeMs: number;
 }
 
@@ -64,7 +64,7 @@ export function faultyStore(store: Store, process: Process, plan: FaultPlan): St
         const refuse = (): void => {
           world.after(back, () => process.enter(() => reject(away())));
         };
-        // A request of a process that died meanwhile arrives, or not.
+        // The request of a process that has died meanwhile may or may not arrive.
         if (!process.isAlive && world.dice.chance(0.5)) return;
         if (plan.isOut() || fault === "notApplied") return refuse();
         if (fault === "busy" && verb === "commit") {

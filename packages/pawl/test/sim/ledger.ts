@@ -6,10 +6,10 @@ export type Entry = {
   readonly maxAttempts: number;
   readonly process: string;
   readonly enteredAt: number;
-  /** What the body returned; a token of its own, so that no other entry can be taken for it. */
+  /** What the body returned: a token of its own, so that no other entry can be taken for it. */
   token: string | null;
   failedAt: number | null;
-  /** Cut off by a stop: it costs no attempt. */
+  /** Whether a stop cut it off, which costs no attempt. */
   wasGivenBack: boolean;
 };
 

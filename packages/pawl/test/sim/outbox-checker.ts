@@ -10,7 +10,7 @@ export type OutboxRow = {
 
 export type Posted = Pick<Snapshot, "instances"> & {
   readonly outbox: readonly OutboxRow[];
-  /** The names of those that are registered. */
+  /** The names of the registered hooks. */
   readonly hooks: readonly string[];
 };
 
@@ -22,14 +22,14 @@ export type Told = {
   readonly reason: string;
 };
 
-/** A row for a hook is there if and only if its cause is, until the hook was told. */
+/** Checks that a row for a hook is there if and only if its cause is, until the hook was told. */
 export class OutboxChecker {
   #before: Posted | null = null;
   readonly #written = new Map<string, OutboxRow>();
   readonly #told = new Map<string, number>();
   readonly #done = new Set<string>();
 
-  /** Every committed state: one change lies between it and the last one. */
+  /** Checks every committed state. One change lies between it and the last one. */
   state(snapshot: Posted): void {
     const before = this.#before;
     this.#before = snapshot;
@@ -51,7 +51,7 @@ export class OutboxChecker {
     }
   }
 
-  /** A hook is called. */
+  /** Checks the call of a hook. */
   calls({ id, ...facts }: Told): void {
     const row = this.#written.get(id);
     const { instance_id: instanceId, run_no: runNumber, reason } = row ?? ({} as OutboxRow);
@@ -66,7 +66,7 @@ export class OutboxChecker {
     this.#done.add(id);
   }
 
-  /** How many were told more than once. */
+  /** Returns how many were told, and how many more than once. */
   end(): { readonly told: number; readonly again: number } {
     for (const id of this.#written.keys()) {
       must(this.#done.has(id), () => `no hook was ever told of ${id}`);
@@ -78,7 +78,7 @@ export class OutboxChecker {
 
 type Cause = readonly [id: string, hook: string];
 
-/** Causes with an id that tells them. */
+/** Returns the causes whose rows have ids that can be derived. */
 function causesBetween(before: Posted, { instances }: Posted): Cause[] {
   const known = new Map(before.instances.map((row) => [row.iid, row]));
   return instances.flatMap((row): Cause[] => {

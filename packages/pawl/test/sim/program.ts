@@ -12,23 +12,23 @@ export type Node =
   /** Creates a child outside of any step. */
   | { readonly kind: "spawn"; readonly name: string }
   | { readonly kind: "try"; readonly item: Node }
-  /** Awaits something that is no step, and some microtasks, before its item. */
+  /** Awaits something that is not a step, and some microtasks, before its item. */
   | { readonly kind: "aside"; readonly ms: number; readonly depth: number; readonly item: Node }
-  /** Goes on beside the rest: nobody awaits it. */
+  /** Goes on beside the rest, and nobody awaits it. */
   | { readonly kind: "stray"; readonly ms: number; readonly item: Node }
-  /** Loses or wins against something that is no step. */
+  /** Races its item against something that is not a step. */
   | { readonly kind: "hurry"; readonly ms: number; readonly item: Node };
 
 export type DoNode = {
   readonly kind: "do";
   readonly name: string;
-  /** Null: no limit. */
+  /** Null means no limit. */
   readonly limit: number | null;
   readonly delayMs: number;
-  /** The first so many attempts fail. */
+  /** How many attempts fail before one succeeds. */
   readonly failures: number;
   readonly takesMs: number;
-  /** Attempts that end their process. */
+  /** The attempts that end their process. */
   readonly kills: readonly number[];
   readonly child?: boolean;
   readonly nested?: DoNode;
@@ -39,11 +39,14 @@ export const eventTypes = ["red", "blue"];
 /** What the code of a program needs of the simulation. */
 export interface Outside {
   sleep(ms: number): Promise<void>;
-  /** The code calls a step: answers how many settlements it has seen. */
+  /** Tells that the code calls a step, and returns how many settlements it has seen. */
   called(name: string, isDo: boolean): number;
-  /** The code, or the body of another step, was given the result of a step. */
+  /** Tells that the code, or the body of another step, was given the result of a step. */
   saw(name: string, isNested: boolean): void;
-  /** `known`: what `called` said. `first` is what the body does before it takes its time. */
+  /**
+   * Runs a body. `known` is what `called` returned, and `first` is what the body does before it takes its
+   * time.
+   */
   body(
     node: DoNode,
     context: StepContext,
@@ -51,7 +54,7 @@ export interface Outside {
     first: () => Promise<void>,
   ): Promise<unknown>;
   child(name: string): Promise<unknown>;
-  /** Outside of steps, where nothing is tried again. */
+  /** Creates a child outside of steps, where nothing is tried again. */
   spawn(name: string): Promise<unknown>;
 }
 
@@ -129,7 +132,7 @@ function callDo(
   return watched(node.name, promise, outside, isNested);
 }
 
-/** Beside the code's own awaits, and before them. */
+/** Tells of a result beside the code's own awaits, and before them. */
 function watched<T>(
   name: string,
   promise: Promise<T>,
@@ -152,14 +155,14 @@ function configOf({ limit, delayMs }: DoNode): object {
   };
 }
 
-/** Waits and exhausted attempts say what happened by their names; bodies by their message. */
+/** Waits and exhausted attempts say what happened by their names, and bodies by their message. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return "AggregateError";
   if (!(error instanceof Error)) return String(error);
   return error.name === "Error" ? error.message : error.name;
 }
 
-/** The branches that something else than a step may decide, and not twice in the same way. */
+/** Returns the branches that something other than a step may decide, and not twice in the same way. */
 export function looseBranches(node: Node): string[] {
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
   const within = items.flatMap(looseBranches);
@@ -174,7 +177,7 @@ function hasForeignAwait(node: Node): boolean {
   return items.some(hasForeignAwait);
 }
 
-/** An output as `outcomesOf` writes it: without the tokens of bodies. */
+/** Returns an output as `outcomesOf` writes it, without the tokens of bodies. */
 export function normal(output: string | null): string {
   return JSON.stringify(JSON.parse(output ?? "null"), (_key, value: unknown) =>
     typeof value === "object" && value !== null && "token" in value
@@ -188,7 +191,7 @@ export type Outcomes = { readonly values: Set<string>; readonly errors: Set<stri
 
 const MAX_OUTCOMES = 300;
 
-/** `mayCrash`: attempts may be used up by crashes. `mayMiss`: events may come too late, or never. */
+/** Returns how a program may end. With `mayCrash`, attempts may be used up by crashes. */
 export function outcomesOf(node: Node, mayCrash: boolean): Outcomes {
   const of = (item: Node): Outcomes => outcomesOf(item, mayCrash);
   switch (node.kind) {
@@ -269,13 +272,13 @@ function product(all: readonly Outcomes[]): Outcomes {
   return { values: new Set(lists.map((list) => `[${list}]`)), errors };
 }
 
-/** A program from dice. Step names are unique. */
+/** Makes a program from dice. Step names are unique. */
 export function randomProgram(dice: Dice): Node {
   let count = 0;
   const name = (): string => `s${++count}`;
   const body = (depth: number): DoNode => {
     const isParent = dice.chance(0.08);
-    // A store that is away fails a create: a parent tries until it is back.
+    // A store that is away fails a create, so a parent tries until it is back.
     const limit = isParent ? null : dice.pick([null, null, 6, 2, 1, 0]);
     return {
       kind: "do",

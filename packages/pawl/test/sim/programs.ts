@@ -89,14 +89,16 @@ export const smallPrograms: Readonly<Record<string, Node>> = {
   "an error": seq(step("a", { failures: 5, limit: 1 })),
 };
 
-/** Lives longer than any answer takes. Its retry, once loaded, starts without a commit that would be fenced. */
+/**
+ * Lives longer than any answer takes. Once loaded, its retry starts without a commit that would be fenced.
+ */
 export const longProgram: Node = seq(
   step("a", { failures: 1, delayMs: 300 }),
   sleep("night", 8_000),
   step("b"),
 );
 
-/** These meet their faults in one process: what they park stays in its memory. */
+/** These meet their faults in one process, so that what they park stays in its memory. */
 export const alone: ReadonlySet<string> = new Set(["an event at the last moment", "a stray step"]);
 
 /** Bodies that end their processes: with progress in between, and without. */

@@ -1,6 +1,6 @@
 import type { Random } from "../../src/model/seams.js";
 
-/** Chance from a seed: the same seed, the same choices. */
+/** Chance from a seed: the same seed makes the same choices. */
 export class Dice implements Random {
   #state: number;
 
@@ -9,7 +9,7 @@ export class Dice implements Random {
     for (let n = 0; n < 4; n++) this.next();
   }
 
-  /** mulberry32 */
+  /** Returns a number from 0 up to 1, by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -22,7 +22,7 @@ export class Dice implements Random {
     for (let i = 0; i < target.length; i++) target[i] = this.upTo(255);
   }
 
-  /** A whole number from 0 to `max`. */
+  /** Returns a whole number from 0 to `max`. */
   upTo(max: number): number {
     return Math.floor(this.next() * (max + 1));
   }

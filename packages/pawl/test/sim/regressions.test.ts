@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { scenarioOf, type Plan } from "./scenarios.js";
 import { simulate } from "./simulate.js";
 
-/* Plans that fail when what they guard is taken out of the engine. As data, so that changes of the dice leave them alone. */
+/* Each plan fails without the part of the engine that it guards. As data, plans survive changes of the dice. */
 
 type Regression = { readonly guards: string; readonly plan: Plan };
 

@@ -3,19 +3,19 @@ import { eventTypes, randomProgram, type Node } from "./program.js";
 import { Dice } from "./random.js";
 import type { Client, Scenario } from "./simulate.js";
 
-/** A scenario as data. Stored, it stays what it is when the dice below change. */
+/** A scenario as data. A stored plan stays what it is when the dice below change. */
 export type Plan = Omit<Scenario, "faultOf" | "client"> & {
-  /** How likely a call meets one of these. */
+  /** How likely a call meets one of these faults. */
   readonly faultRate: number;
   readonly faults: readonly Fault[];
-  /** These calls meet these, whatever the dice say. */
+  /** The calls that meet a given fault, whatever the dice say. */
   readonly strikes: Strikes;
   /** What people do, one after the other. */
   readonly acts: readonly Act[];
 };
 
 type Act = { readonly afterMs: number; readonly id: string } &
-  /** `inRunner`: asks a process that also runs. */
+  /** `inRunner` asks a process that also runs. */
   (
     | { readonly act: "send"; readonly type: string; readonly inRunner?: boolean }
     | { readonly act: "sendAtDeadline"; readonly inRunner?: boolean }
@@ -68,12 +68,15 @@ function randomAct(dice: Dice, programs: number, untilMs: number): Act {
     : { ...when, act: chosen };
 }
 
-/** `struck` is told of each fault: with its strikes instead of its dice, the plan goes the same way. */
+/**
+ * Returns the scenario of a plan. `struck` is told of each fault: with its strikes instead of its dice, the
+ * plan goes the same way.
+ */
 export function scenarioOf(
   plan: Plan,
   struck: (call: string, fault: Fault) => void = () => {},
 ): Scenario {
-  // Not the world's: its choices would change with the faults.
+  // These are not the world's dice, whose choices would change with the faults.
   const dice = new Dice(plan.seed).fork();
   const roll = (): Fault | null =>
     plan.faults.length > 0 && dice.chance(plan.faultRate) ? dice.pick(plan.faults) : null;
@@ -89,7 +92,7 @@ export function scenarioOf(
   };
 }
 
-/** People do not crash; their requests get lost. */
+/** People do not crash, but their requests get lost. */
 function harmless(fault: Fault): Fault | null {
   return ["replyLost", "notApplied", "pause", "restart"].includes(fault) ? fault : null;
 }

@@ -37,23 +37,26 @@ export type Scenario = {
   readonly seed: number;
   readonly programs: readonly Node[];
   readonly processes: number;
-  /** The fault of a call. */
+  /** Decides the fault of a call. */
   readonly faultOf: (call: Call) => Fault | null;
   readonly skewMs: number;
   readonly liveRuns: number;
-  /** Some processes run newer code. */
+  /** Whether some processes run newer code. */
   readonly changesCode: boolean;
   readonly batchParts: number;
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[];
   /** What people do meanwhile, at some times. */
   readonly client: (client: Client) => Promise<void>;
-  /** Faults end here; after that everything must come to an end by itself. */
+  /** Faults end here. After that everything must come to an end by itself. */
   readonly healAtMs: number;
-  /** Most processes have hooks. */
+  /** Whether most processes have hooks. */
   readonly hooks?: boolean;
 };
 
-/** "r1 commit 3": the third commit of process r1. So a call keeps its name when others come or go. */
+/**
+ * The name "r1 commit 3" is the third commit of process r1, so that a call keeps its name when others come or
+ * go.
+ */
 export type Call = { readonly name: string; readonly process: string; readonly verb: Verb };
 
 export type Report = {
@@ -63,7 +66,7 @@ export type Report = {
   readonly log: readonly string[];
 };
 
-/** After these the database is as it was before. */
+/** After these verbs the database is as it was before. */
 const READS: ReadonlySet<Verb> = new Set([
   "nextDueInMs",
   "unknownLanes",
@@ -75,16 +78,18 @@ const READS: ReadonlySet<Verb> = new Set([
   "poll",
 ]);
 const LEASE_MS = 1_000;
-/** In which everyone has heard that all is over. */
+/** How long it takes until everyone has heard that all is over. */
 const SETTLE_MS = 10_000;
-/** The same with hooks: a delivery that got lost is made again after a minute. */
+/** The same with hooks, because a lost delivery is made again after a minute. */
 const SETTLE_HOOKS_MS = 5 * 60_000;
 const RESUME_MS = 5_000;
 /** How long a client waits for a process. */
 const ANSWER_MS = 500;
 const END_MS = 10 * 60_000;
 
-/** One seed, from the first create to the last instance's end. Throws a `Violation` with the history. */
+/**
+ * Plays one seed, from the first create to the last instance's end. Throws a `Violation` with the history.
+ */
 export async function simulate(scenario: Scenario): Promise<Report> {
   const simulation = new Simulation(scenario, await emptyDatabase());
   const rejections: unknown[] = [];
@@ -102,16 +107,16 @@ export async function simulate(scenario: Scenario): Promise<Report> {
   }
 }
 
-/** What people can do; errors of a store that is away are theirs to live with. */
+/** What people can do. Errors of a store that is away are theirs to live with. */
 export interface Client {
   readonly world: World;
   readonly ids: readonly string[];
-  /** Itself, or through a process that also runs. */
+  /** Sends an event, itself or through a process that also runs. */
   send(id: string, type: string, inRunner?: boolean): Promise<void>;
-  /** An event for a wait, about when that ends. */
+  /** Sends an event for a wait, about when the wait ends. */
   sendAtDeadline(type?: string, inRunner?: boolean): Promise<void>;
   control(id: string, verb: "pause" | "resume" | "terminate" | "restart"): Promise<void>;
-  /** A runner stops properly; another takes its place. */
+  /** Stops a runner properly. Another takes its place. */
   stopARunner(): void;
 }
 
@@ -138,9 +143,9 @@ class Simulation implements FaultPlan {
   #processes = 0;
   #tokens = 0;
   #failure: unknown = null;
-  /** The state that was looked at last. */
+  /** The state that was checked last. */
   #checked: Snapshot | null = null;
-  /** Faults are over: what is on its way arrives. */
+  /** Whether faults are over, so that what is on its way arrives. */
   #isHealed = false;
 
   constructor(scenario: Scenario, database: Database) {
@@ -222,7 +227,10 @@ class Simulation implements FaultPlan {
     return { hash, sometimes: this.#sometimes, outcomes, log: this.log };
   }
 
-  /** Nobody holds anything, nobody waits for a turn to end, and no hook has to be told anything. */
+  /**
+   * Returns whether nobody holds anything, nobody waits for a turn to end, and no hook has to be told
+   * anything.
+   */
   #isIdle(): boolean {
     if (this.#scenario.hooks && this.#snapshot().outbox.length > 0) return false;
     return [...this.#runners].every(([proc, { isBusy }]) => !isBusy && !this.#ticks.get(proc));
@@ -250,7 +258,7 @@ class Simulation implements FaultPlan {
       if (ending.includes("hurried")) this.count("race decided by a non-step await");
       if (program === undefined || status === "terminated") return `${id} ${ending}`;
       const expected = outcomesOf(program, this.#mayHaveUsedUpAttempts());
-      // Whether it may have crashed was checked when it was said.
+      // Whether a run may have crashed was checked when it was said to have done so.
       if (expected === null || ending === "error RunCrashedError") {
         return `${id} ${ending}`;
       }
@@ -340,7 +348,7 @@ class Simulation implements FaultPlan {
     return { by: proc?.name ?? "client", sent };
   }
 
-  /** One that has the run in memory, if there is one. */
+  /** Returns a process that has the run in memory, if there is one. */
   #processFor(id: string): Process | null {
     const alive = [...this.#runners];
     const isHere = ([, runner]: [Process, Runner]): boolean => {
@@ -351,7 +359,7 @@ class Simulation implements FaultPlan {
     return (alive.find(isHere) ?? alive[0])?.[0] ?? null;
   }
 
-  /** Ticks of processes that go on must end. */
+  /** Runs a tick. The ticks of processes that go on must end. */
   #tick(proc: Process, runner: Runner, options: TickOptions = {}): Promise<unknown> {
     this.#ticks.set(proc, 1 + (this.#ticks.get(proc) ?? 0));
     return runner.tick(options).finally(() => {
@@ -403,7 +411,7 @@ class Simulation implements FaultPlan {
 
   // The workflow
 
-  /** Newer code has one more step at its end. */
+  /** Returns the workflow. Newer code has one more step at its end. */
   #workflow(proc: Process, isNewer: boolean) {
     const noteVersion = this.#noteVersion.bind(this);
     const programOf = (n: number): Node => this.#scenario.programs[n] ?? childProgram;
@@ -434,7 +442,7 @@ class Simulation implements FaultPlan {
           spawn: async (name) => {
             const child = `${name}-of-${id}-${runNumber}`;
             witness.spawns(life, child);
-            // What is no step is not tried again by anyone else.
+            // Nobody else tries again what is not a step.
             for (;;) {
               const made = await answered(async () => void (await create({ n: -1 }, child)));
               if (made !== "STORE_UNAVAILABLE") return;
@@ -449,7 +457,7 @@ class Simulation implements FaultPlan {
     };
   }
 
-  /** Of several processes one has none, and writes for the others. */
+  /** Of several processes one has no hooks, and writes rows for the others. */
   #hasHooks({ name }: Process): boolean {
     const { hooks, processes } = this.#scenario;
     return hooks === true && (processes === 1 || name !== "r2");
@@ -459,7 +467,7 @@ class Simulation implements FaultPlan {
   #hooks(proc: Process): Hooks {
     const { dice } = this.#world;
     const tell = async (told: Told): Promise<void> => {
-      // Not by their ids: some are random.
+      // Their ids are left out, because some are random.
       this.note(`${proc.name} is told ${told.reason} ${told.instanceId}#${told.runNumber}`);
       this.#guard(() => this.#outbox.calls(told));
       const isFaulty = !this.#isHealed && this.#world.elapsedMs < this.#scenario.healAtMs;
@@ -643,7 +651,10 @@ class Simulation implements FaultPlan {
     if (claimed.length > 0 && fault === "replyLost") this.count("claim whose reply was lost");
   }
 
-  /** In a process that is alive: it will come back, and find that it is not wanted any more. */
+  /**
+   * Returns whether a live process has a body of the run. It will come back, and find that it is no longer
+   * wanted.
+   */
   #hasOpenBody(run: string): boolean {
     const alive = new Set([...this.#runners.keys()].map(({ name }) => name));
     return this.#ledger.entries.some(
@@ -725,7 +736,7 @@ class Simulation implements FaultPlan {
         );
         const row = instances.find(({ iid }) => iid === wait?.iid);
         if (wait === undefined || row === undefined) return;
-        // A request takes up to three ms; the first one looks the instance up.
+        // A request takes up to three ms, and the first one looks the instance up.
         await world.sleep((wait.wake_at ?? 0) - world.now - world.dice.between(3, 6));
         const type = wait.wait_key ?? "";
         const { by, sent } = await this.#send(handle, row.id, type, inRunner);
@@ -741,7 +752,7 @@ class Simulation implements FaultPlan {
         if (first !== undefined) this.#stop(...first);
       },
     });
-    // A person who paused something resumes it: nothing may stay paused for ever.
+    // A person who paused something resumes it, because nothing may stay paused for ever.
     for (const id of ids) {
       await untilAnswered(world, async () => (await handle(id)).resume());
     }
@@ -777,7 +788,7 @@ async function answered(work: () => Promise<void>): Promise<string> {
   }
 }
 
-/** A process that crashes answers nothing. */
+/** Waits only for a while, because a process that crashes answers nothing. */
 function answeredWithin(world: World, work: () => Promise<void>): Promise<string> {
   const silence = world.sleep(ANSWER_MS).then(() => "no answer");
   return Promise.race([answered(work), silence]);
@@ -795,7 +806,7 @@ function ifDuplicate(error: { code?: string }): void {
   if (error.code !== "INSTANCE_ID_ALREADY_EXISTS") throw error as unknown as Error;
 }
 
-/** Bodies return their names with a token that differs each time. */
+/** Shortens an answer for the log. */
 function brief(answer: unknown): string {
   const text = JSON.stringify(answer) ?? "";
   return text.length > 160 ? `${text.slice(0, 160)}…` : text;

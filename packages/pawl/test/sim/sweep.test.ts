@@ -31,7 +31,7 @@ describe("one fault at every call to the store", () => {
   }
 });
 
-/** What an answer finds that is late: its run restarted, its runner dead. */
+/** A late answer may find that its run was restarted, or that its runner is dead. */
 describe("a late answer, and a fault meanwhile", () => {
   for (const second of ["restart", "frozen"] as const) {
     for (const processes of [1, 2]) {
@@ -51,7 +51,7 @@ describe("a late answer, and a fault meanwhile", () => {
   }
 });
 
-/** All calls to the store, in their order. */
+/** Returns all calls to the store, in their order. */
 async function callsOf(scenario: Scenario): Promise<Call[]> {
   const calls: Call[] = [];
   const faultOf = (call: Call): Fault | null => {

@@ -1,17 +1,20 @@
 import type { Next, Part, PartAnswer } from "../../src/store/store.js";
 import { must, type Checker } from "./checker.js";
 
-/** One life of a run's code: what it called and saw, from its start in some process. */
+/** One life of a run's code: what it called and saw since its start in some process. */
 export type Incarnation = {
   readonly id: string;
   readonly runNumber: number;
   readonly process: string;
-  /** Steps whose results the code was given, in order, and the `do` steps it called that have not begun here. */
+  /**
+   * The steps whose results the code was given, in order. `unbegun` are the `do` steps that it called and
+   * that have not begun here.
+   */
   readonly seen: string[];
   readonly unbegun: Set<string>;
-  /** The number of the last of these, as far as it is durable. */
+  /** The number of the last settlement seen, as far as it is durable. */
   lastSeq: number;
-  /** The bodies that it has begun, and their signals. */
+  /** The bodies that have begun, with their signals. */
   readonly running: Map<string, Signal>;
 };
 
@@ -25,7 +28,7 @@ type Talk = {
   fate: "unknown" | "ok" | "lost";
 };
 
-/** After a control operation the owner must have heard of it by then, whatever got lost. */
+/** How long after a control operation the owner must have heard of it, whatever got lost. */
 const MUST_KNOW_MS = 3_000;
 
 /** Watches the processes from inside: what their code saw and did, and what they said to the store. */
@@ -36,10 +39,10 @@ export class Witness {
   readonly #begun = new Set<string>();
   readonly #talks = new Map<string, Talk>();
   readonly #finished = new Map<string, string>();
-  /** Which process registered a runner. */
+  /** The process that registered each runner. */
   readonly #processOf = new Map<string, string>();
   readonly #takeovers = new Map<string, number>();
-  /** Children that are being created outside of steps, with what their parents had seen. */
+  /** Children that are being created outside of steps, with how much their parents had seen. */
   readonly #spawning = new Map<string, readonly [Incarnation, number]>();
 
   constructor(checker: Checker, now: () => number) {
@@ -49,7 +52,7 @@ export class Witness {
 
   // Code
 
-  /** A run's code begins, once for each claim. */
+  /** The code of a run begins, which may happen once for each claim. */
   begins(process: string, id: string, runNumber: number): Incarnation {
     const incarnation = newIncarnation(process, id, runNumber);
     this.#latest.set(`${process}/${id}`, incarnation);
@@ -62,12 +65,12 @@ export class Witness {
     return incarnation;
   }
 
-  /** The code is given a result: by a process that owns the run, in the order that is recorded. */
+  /** The code is given a result. Its process must own the run, and the order must be the one recorded. */
   sees(incarnation: Incarnation, step: string, isNested: boolean): void {
     const { id, runNumber, seen, unbegun, lastSeq } = incarnation;
     seen.push(step);
     unbegun.delete(step);
-    // A step within a body is called again whenever that is.
+    // A step within a body is called again whenever the body is.
     if (isNested || this.#checker.hasDiverged(id) || !this.#owns(incarnation)) return;
     const seq = this.#checker.stepOf(id, runNumber, step)?.seq ?? null;
     if (seq === null) return;
@@ -75,7 +78,9 @@ export class Witness {
     incarnation.lastSeq = seq;
   }
 
-  /** Whether it goes on in the process that has the run's ticket, and was not given up there. */
+  /**
+   * Returns whether the code goes on in the process that has the run's ticket, and was not given up there.
+   */
   #owns(incarnation: Incarnation): boolean {
     const { id, runNumber, process } = incarnation;
     const ticket = this.#checker.ticketOf(id);
@@ -84,7 +89,7 @@ export class Witness {
     return isOwner && isLatest && ticket?.run_no === runNumber;
   }
 
-  /** A body begins; `known` settlements had been seen when its step was called. */
+  /** A body begins. `known` settlements had been seen when its step was called. */
   enters(incarnation: Incarnation, step: string, known: number, signal: Signal): void {
     const { id, runNumber, process } = incarnation;
     incarnation.unbegun.delete(step);
@@ -108,7 +113,7 @@ export class Witness {
     );
   }
 
-  /** A body has come to its end. */
+  /** A body has ended. */
   leaves({ id, runNumber, process, running }: Incarnation, step: string): void {
     const isAborted = running.get(step)?.aborted === true;
     running.delete(step);
@@ -140,7 +145,10 @@ export class Witness {
     }
   }
 
-  /** Under one claim: parts in order, each the next only when the last was answered, and the same when sent again. */
+  /**
+   * A process sends a part. Under one claim parts come in order, each only when the last was answered, and
+   * unchanged when sent again.
+   */
   sends(process: string, part: Part): void {
     const { iid, claimNumber, partNumber } = part;
     const key = `${iid}/${claimNumber}`;
@@ -160,7 +168,7 @@ export class Witness {
     if (part.next.kind === "park") this.#mustBeIdle(process, part);
   }
 
-  /** What could begin does not wait for the end of a wait. */
+  /** Checks that nothing that could begin waits for the end of a wait. */
   #mustBeIdle(process: string, { iid, steps }: Part): void {
     const id = this.#checker.idOf(iid) ?? "";
     const incarnation = this.#latest.get(`${process}/${id}`);
@@ -172,7 +180,7 @@ export class Witness {
     }
   }
 
-  /** With its ticket given up, a run has no right to bodies. */
+  /** Checks that no body runs, because a run that has given its ticket up has no right to any. */
   #mustRunNothing({ iid, claimNumber, runNumber }: Part): void {
     const id = this.#checker.idOf(iid);
     const incarnation = this.#latest.get(
@@ -200,7 +208,7 @@ export class Witness {
     this.#takeovers.set(iid, 1 + (this.#takeovers.get(iid) ?? 0));
   }
 
-  /** A part that the store took: progress, or the end of a run that killed its owners. */
+  /** The store took a part: progress, or the end of a run that killed its owners. */
   took(part: Part, isCrashed: boolean, maxTakeovers: number): void {
     const { iid } = part;
     if (part.next.kind === "park" || part.next.kind === "release") this.#mustRunNothing(part);

@@ -9,12 +9,12 @@ type Timer = { at: number; order: number; run: () => void };
 const asyncContext = new AsyncLocalStorage<unknown>();
 
 /**
- * One loop for everything that happens: tasks in order, then the next timer. Time passes only between them, so a
- * seed gives one history.
+ * The one loop for everything that happens: tasks in order, then the next timer. Time passes only between
+ * them, so a seed gives one history.
  */
 export class World {
   readonly dice: Dice;
-  /** The database's clock, and the true one. */
+  /** The database's clock, which is the true one. */
   readonly clock: ManualClock;
   readonly #startMs: number;
   readonly #tasks: (() => void)[] = [];
@@ -41,7 +41,7 @@ export class World {
 
   after(ms: number, run: () => void): Cancel {
     const timer = { at: this.now + Math.max(0, Math.ceil(ms)), order: this.#order++, run };
-    // Sorted by insertion: there are few, and the next one is asked for often.
+    // Timers are sorted by insertion, because there are few and the next one is asked for often.
     let n = this.#timers.length;
     while (n > 0 && (this.#timers[n - 1] as Timer).at > timer.at) n -= 1;
     this.#timers.splice(n, 0, timer);
@@ -74,12 +74,12 @@ export class World {
   }
 }
 
-/** Every microtask that is queued has run. */
+/** Resolves when every queued microtask has run. */
 function drained(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** A process: it can stop for a while, or for ever, between any two things it does. */
+/** A process that can stop for a while, or for ever, between any two things it does. */
 export class Process {
   readonly name: string;
   readonly world: World;
@@ -119,7 +119,7 @@ export class Process {
     };
   }
 
-  /** Something wants to go on in this process. */
+  /** Goes on in this process, unless it is dead or frozen. */
   enter(callback: () => void): void {
     if (!this.isAlive) return;
     if (this.#isFrozen) this.#held.push(callback);

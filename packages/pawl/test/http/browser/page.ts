@@ -7,7 +7,8 @@ import {
 } from "pawl/client";
 import type { Engine } from "./server.js";
 
-// What runs in the browser: bundled, with nothing but the client in it. Answers travel to the test as plain data.
+// This runs in the browser, bundled with nothing but the client. Its answers travel to the test as plain
+// data.
 
 declare class EventSource {
   readonly readyState: number;
@@ -37,7 +38,7 @@ async function thrownBy(work: () => Promise<unknown>): Promise<Thrown | null> {
 }
 
 const scenarios = {
-  /** Everything of the client that a page uses. */
+  /** Uses everything of the client that a page uses. */
   async life(options: ClientOptions) {
     const client = createClient<Engine>(options);
     const { ORDER } = client.workflows;

@@ -35,7 +35,7 @@ const workflows = {
   FAILS: { name: "fails", workflow: FailsWorkflow },
 } as const;
 
-/** A process with a runner. */
+/** Starts a process with a runner. */
 export async function engine(
   scope: Scope,
   store: Store,
@@ -50,7 +50,7 @@ export async function engine(
 
 export type Engine = Awaited<ReturnType<typeof engine>>;
 
-/** A site with a page that has the scenarios, and whatever else `api` answers. Tells which requests came. */
+/** Serves a page that has the scenarios, and whatever else `api` answers. Records which requests came. */
 export async function site(
   scope: Scope,
   api: (request: Request) => Response | Promise<Response>,
@@ -72,7 +72,7 @@ export async function site(
   return { url: server.url, requests, server };
 }
 
-/** As a user's bundler makes it: nothing of Node is known, and an import of it would fail. */
+/** Bundles the page as a user's bundler would: nothing of Node is known, and an import of it would fail. */
 async function bundled(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL("./page.ts", import.meta.url))],
