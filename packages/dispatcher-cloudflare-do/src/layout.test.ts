@@ -7,7 +7,7 @@ const workflows = {
   PING: defineWorkflow({ name: "ping", run: () => 1 }),
 };
 
-test("one object unless more are asked for, always under the same names", () => {
+test("there is one object unless more are asked for, always under the same names", () => {
   expect(layoutOf({}).names).toEqual(["pawl"]);
   expect(layoutOf({ shards: 1 }).spread).toBe(layoutOf({}).spread);
   expect(layoutOf({ shards: 3 }).names).toEqual(["pawl", "pawl-1", "pawl-2"]);
@@ -18,7 +18,7 @@ test("one object unless more are asked for, always under the same names", () => 
   ]);
 });
 
-test("by workflow, an unknown one makes no object of its own", () => {
+test("by workflow, an unknown workflow gets no object of its own", () => {
   const layout = layoutOf({ shardBy: "workflow", workflows });
   expect(layout.nameOf({ workflow: "ping", id: "a" })).toBe("pawl:ping");
   expect(layout.nameOf({ workflow: "nobody", id: "a" })).toBe("pawl");

@@ -26,7 +26,7 @@ describe("openSqlite", () => {
     handle.close();
   });
 
-  it("gives a handle that the store takes, and keeps the data", async () => {
+  it("returns a handle that the store accepts, and keeps the data", async () => {
     const path = join(folder, "pawl.db");
     const instance = { iid: "i1", workflow: "w", id: "a", queue: "default", params: null };
     const first = openSqlite(path);

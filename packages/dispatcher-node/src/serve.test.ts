@@ -40,7 +40,7 @@ const stream = (start: (controller: ReadableStreamDefaultController<Uint8Array>)
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 describe("serve", () => {
-  test("serves Pawl's HTTP API, and close ends its event streams", async () => {
+  test("serves Pawl's HTTP API, and ends its event streams on close", async () => {
     const handle = openSqlite(":memory:");
     const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
     const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
@@ -57,7 +57,7 @@ describe("serve", () => {
     handle.close();
   });
 
-  test("answers requests with their method, path, headers and body", async () => {
+  test("passes on method, path, headers and body of a request, and returns the answer", async () => {
     const { url } = await serving(async (request) =>
       Response.json({
         method: request.method,
@@ -83,7 +83,7 @@ describe("serve", () => {
     expect([globalThis.Request, globalThis.Response]).toEqual(before);
   });
 
-  test("a taken port, and a port that is none, are explained", async () => {
+  test("explains a taken port, an invalid port and an unknown option", async () => {
     const { url } = await serving(() => new Response("ok"));
     const port = Number(new URL(url).port);
     const again = serve({ fetch: () => new Response() }, { port });
@@ -102,7 +102,7 @@ describe("serve", () => {
     );
   });
 
-  test("a client that goes away aborts its request", async () => {
+  test("aborts the request of a client that goes away", async () => {
     const arrived = gate();
     const aborted = gate();
     const { url } = await serving(async ({ signal }) => {
@@ -119,7 +119,7 @@ describe("serve", () => {
     await within(5_000, aborted.passed);
   });
 
-  test("a client that leaves an event stream cancels it", async () => {
+  test("cancels an event stream that its client leaves", async () => {
     const cancelled = gate();
     const { url } = await serving(
       () =>
@@ -139,7 +139,7 @@ describe("serve", () => {
     await within(5_000, cancelled.passed);
   });
 
-  test("what goes wrong is logged, and told to nobody", async () => {
+  test("logs an error of the handler, and does not tell the client", async () => {
     const logged: unknown[] = [];
     const log = (...all: unknown[]): void => void logged.push(all);
     const logger = { debug() {}, info() {}, warn() {}, error: log };
@@ -154,7 +154,7 @@ describe("serve", () => {
     expect(logged).toEqual([["request.failed", { error: "Error: SELECT secret" }]]);
   });
 
-  test("an event stream that breaks ends without a word about why", async () => {
+  test("ends a broken event stream without telling the client why", async () => {
     const { url } = await serving(() =>
       stream((controller) => {
         controller.enqueue(bytes("data: 1\n\n"));
@@ -164,7 +164,7 @@ describe("serve", () => {
     expect(await (await fetch(url)).text()).not.toContain("SELECT");
   });
 
-  test("a request that is none is refused", async () => {
+  test("refuses a malformed request", async () => {
     const { url } = await serving(() => new Response("ok"));
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.end("GET / HTTP/1.1\r\nHost: a b c\r\n\r\n");
@@ -173,7 +173,7 @@ describe("serve", () => {
     socket.destroy();
   });
 
-  test("close waits for a request that is being answered, and takes no more", async () => {
+  test("waits on close for a request that is being answered, and accepts no more", async () => {
     const arrived = gate();
     const held = gate();
     const server = await serving(async () => {
@@ -192,7 +192,7 @@ describe("serve", () => {
     await within(3_000, closed);
   });
 
-  test("close does not wait for connections that are kept alive, before or after it", async () => {
+  test("does not wait on close for kept-alive connections, opened before or after it", async () => {
     const arrived = gate();
     const held = gate();
     const server = await serving(async (request) => {
@@ -218,7 +218,7 @@ describe("serve", () => {
     await within(3_000, closed);
   });
 
-  test("close cuts off what outlasts its time", async () => {
+  test("cuts off on close what outlasts the timeout", async () => {
     const arrived = gate();
     const server = await serving(async () => {
       arrived.open();
@@ -231,7 +231,7 @@ describe("serve", () => {
     await expect(answer).rejects.toThrow("fetch failed");
   });
 
-  test("close refuses a time that makes no sense, and does not close", async () => {
+  test("refuses to close with an invalid timeout", async () => {
     const server = await serving(() => new Response("ok"));
     for (const timeoutMs of [Infinity, Number.NaN, -1, 2 ** 31]) {
       await expect(server.close({ timeoutMs })).rejects.toThrow(
@@ -243,7 +243,7 @@ describe("serve", () => {
     expect(drain).toThrow("drainOnSignals: timeoutMs must be a whole number from 0 to 2147483647");
   });
 
-  test("close ends event streams, properly and at once", async () => {
+  test("ends event streams on close, properly and at once", async () => {
     const server = await serving(() =>
       stream((controller) => controller.enqueue(bytes("data: 1\n\n"))),
     );
@@ -253,7 +253,7 @@ describe("serve", () => {
     expect(await text).toBe("data: 1\n\n");
   });
 
-  test("listens where it is told", async () => {
+  test("listens on the host it is given", async () => {
     const server = await serve({ fetch: () => new Response("ok") }, { port: 0, host: "0.0.0.0" });
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(await (await fetch(server.url)).text()).toBe("ok");

@@ -20,7 +20,7 @@ type Params = { readonly held?: boolean } | undefined;
 type Code = (event: WorkflowEvent<Params>, step: WorkflowStep) => Promise<unknown>;
 
 const timeout = "20 seconds";
-/** No poll comes to anybody's help. */
+/** So rare that no test is helped by a poll. */
 const never = { minMs: 3_600_000, maxMs: 3_600_000 };
 
 function open(code: Code, options: StartRunnerOptions = {}) {
@@ -49,7 +49,7 @@ function open(code: Code, options: StartRunnerOptions = {}) {
 
 type Line = { isCut: boolean; replyInMs: number };
 
-/** Counts the calls; can lose the connection, or be slow to answer. */
+/** Records the calls. It can lose the connection, or be slow to answer. */
 function watched<Tx>(store: Store<Tx>, calls: string[], line: Line): Store<Tx> {
   return new Proxy(store, {
     get(target, name) {
@@ -89,7 +89,7 @@ async function running(code: Code, options: StartRunnerOptions = {}) {
   await opened.pawl.migrate();
   const runner = opened.start();
   onTestFinished(() => runner.stop({ timeoutMs: 0 }));
-  // It has looked around, and rests.
+  // By now the runner has looked for work, and rests.
   await until(() => opened.calls.includes("nextDueInMs"));
   return { ...opened, runner };
 }
@@ -98,7 +98,7 @@ const wait: Code = async (_event, step) =>
   (await step.waitForEvent("wait", { type: "go" })).payload;
 
 describe("startRunner", () => {
-  test("runs many instances of many steps, more than it has places for", async () => {
+  test("runs many instances of many steps, more than it has slots for", async () => {
     const steps = 10;
     const code: Code = async (_event, step) => {
       let sum = 0;
@@ -111,7 +111,7 @@ describe("startRunner", () => {
     for (const each of instances) expect(await each.result({ timeout })).toBe(55);
   });
 
-  test("finds what was there before it started", async () => {
+  test("finds instances that were there before it started", async () => {
     const { pawl, main, start } = open(async (_event, step) => step.do("a", () => "ok"), {
       poll: never,
     });
@@ -122,7 +122,7 @@ describe("startRunner", () => {
     await runner.stop();
   });
 
-  test("what was found begins before anything else is asked of the store", async () => {
+  test("starts the runs it found before it asks anything else of the store", async () => {
     const { pawl, main, calls, start } = open(
       async (_event, step) => step.do("a", () => void calls.push("body")),
       { poll: never },
@@ -139,7 +139,7 @@ describe("startRunner", () => {
     expect(calls).not.toContain("unknownLanes");
   });
 
-  test("a look that finds nothing more leaves found runs their time to begin", async () => {
+  test("gives found runs time to begin even if a second claim finds nothing more", async () => {
     const { pawl, main, calls, start } = open(
       async (_event, step) => step.do("a", () => pawl.wake()),
       { poll: never },
@@ -157,15 +157,15 @@ describe("startRunner", () => {
     await until(() => calls.filter((verb) => verb === "claim").length > 1);
     await runner.stop();
     const restMs = (times.get("nextDueInMs") ?? 0) - (times.get("claim") ?? 0);
-    expect(restMs).toBeGreaterThan(25); // 30 by another clock
+    expect(restMs).toBeGreaterThan(25); // the store waits 30 ms by another clock
   });
 
-  test("hints that come before the claim is sent are answered by it", async () => {
+  test("answers hints that come before the claim is sent with that claim", async () => {
     const { pawl, calls, line, start } = open(wait, { poll: never });
     await pawl.migrate();
     line.replyInMs = 50;
     const runner = start();
-    // Before it can claim, it has to be known.
+    // The runner registers before it can claim.
     await until(() => calls.includes("register"));
     pawl.wake();
     line.replyInMs = 0;
@@ -174,7 +174,7 @@ describe("startRunner", () => {
     expect(calls.filter((verb) => verb === "claim")).toHaveLength(1);
   });
 
-  test("a sleep ends by itself, without a poll", async () => {
+  test("ends a sleep without a poll", async () => {
     const code: Code = (_event, step) => step.sleep("nap", 50);
     const { main } = await running(code, { poll: never });
     const startedAt = performance.now();
@@ -183,7 +183,7 @@ describe("startRunner", () => {
     expect(tookMs).toBeGreaterThan(45);
   });
 
-  test("an event wakes a parked run at once, without a poll", async () => {
+  test("wakes a parked run for an event at once, without a poll", async () => {
     const { main } = await running(wait, { poll: never });
     const instance = await main.create();
     await until(async () => (await instance.status()).status === "waiting");
@@ -191,17 +191,17 @@ describe("startRunner", () => {
     expect(await instance.result({ timeout })).toBe("hello");
   });
 
-  test("a poll finds what nobody told about", async () => {
+  test("finds by polling what no hint told about", async () => {
     const { main, process } = await running(wait, { poll: { minMs: 20, maxMs: 40 } });
     const instance = await main.create();
     await until(async () => (await instance.status()).status === "waiting");
-    // Another process, which does not run anything.
+    // This is another process, which runs nothing.
     const other = await process().pawl.workflows.MAIN.get(instance.id);
     await other.sendEvent({ type: "go", payload: "hello" });
     expect(await instance.result({ timeout })).toBe("hello");
   });
 
-  test("a place that becomes free is used at once, while others are taken", async () => {
+  test("uses a slot at once when it becomes free, while others are taken", async () => {
     const gate = new Gate();
     const code: Code = (event, step) =>
       step.do("a", () => (event.payload?.held ? gate.enter() : undefined));
@@ -215,7 +215,7 @@ describe("startRunner", () => {
     await held.result({ timeout });
   });
 
-  test("idle, it asks the store now and then, and less often each time", async () => {
+  test("asks the store less and less often while it is idle", async () => {
     const { main, calls } = await running(wait, { poll: { minMs: 100, maxMs: 200 } });
     const parked = await main.createBatch([{ id: "a" }, { id: "b" }]);
     for (const each of parked) {
@@ -224,13 +224,13 @@ describe("startRunner", () => {
     calls.length = 0;
     await pause(1_000);
     const claims = calls.filter((verb) => verb === "claim").length;
-    // Ten would fit if it stayed at 100 ms.
+    // Ten would fit if the interval stayed at 100 ms.
     expect(claims).toBeGreaterThan(2);
     expect(claims).toBeLessThan(9);
     expect(calls.length).toBeLessThan(9 * 5);
   });
 
-  test("due, and not to be had: it asks less and less often", async () => {
+  test("asks less and less often for a run that is due but cannot be claimed", async () => {
     const { pawl, calls, start } = open(wait, { poll: { minMs: 1_000, maxMs: 1_000 } });
     await pawl.migrate();
     pawl.runner.nextLookInMs = async () => (calls.push("nextDueInMs"), 0);
@@ -242,7 +242,7 @@ describe("startRunner", () => {
     expect(calls.filter((verb) => verb === "claim").length).toBeLessThan(10);
   });
 
-  test("hints that come together are one look", async () => {
+  test("answers hints that come together with one or two claims", async () => {
     const { pawl, calls } = await running(wait, { poll: never });
     calls.length = 0;
     for (let n = 0; n < 100; n++) pawl.wake();
@@ -251,7 +251,7 @@ describe("startRunner", () => {
     expect(calls.filter((verb) => verb === "claim").length).toBeLessThanOrEqual(2);
   });
 
-  test("a store that is away is asked again with patience; then all goes on", async () => {
+  test("asks an unavailable store again with patience, and then goes on", async () => {
     const { main, pawl, calls, events, line } = await running(wait, { poll: never });
     const instance = await main.create();
     await until(async () => (await instance.status()).status === "waiting");
@@ -270,7 +270,7 @@ describe("startRunner", () => {
     expect(await instance.result({ timeout })).toBe("back");
   });
 
-  test("a stop waits for bodies that run, and starts no more; it costs no attempt", async () => {
+  test("waits on a stop for running bodies, starts no more, and charges no attempt", async () => {
     const gate = new Gate();
     const attempts: number[] = [];
     const code: Code = async (_event, step) => {
@@ -294,7 +294,7 @@ describe("startRunner", () => {
     expect([gate.entries, attempts]).toEqual([1, [1]]);
   });
 
-  test("a body that outlasts the drain is given back, and starts anew as the same attempt", async () => {
+  test("gives back a body that outlasts the drain, which starts anew as the same attempt", async () => {
     const attempts: number[] = [];
     const code: Code = async (_event, step) =>
       step.do("a", ({ attempt }) => {
@@ -311,7 +311,7 @@ describe("startRunner", () => {
     expect(attempts).toEqual([1, 1]);
   });
 
-  test("a stop while a claim is on its way gives that back too", async () => {
+  test("gives back, on a stop, a claim that is still on its way", async () => {
     const attempts: number[] = [];
     const code: Code = async (_event, step) =>
       step.do("a", ({ attempt }) => attempts.push(attempt));
@@ -329,7 +329,7 @@ describe("startRunner", () => {
     expect(attempts).toEqual([1]);
   });
 
-  test("a stop while a run is created in place gives that back too", async () => {
+  test("gives back, on a stop, a run that is being created in place", async () => {
     const attempts: number[] = [];
     const code: Code = async (_event, step) =>
       step.do("a", ({ attempt }) => attempts.push(attempt));
@@ -346,7 +346,7 @@ describe("startRunner", () => {
     expect(attempts).toEqual([1]);
   });
 
-  test("stopped, it asks nothing any more; a second stop is the same", async () => {
+  test("asks the store nothing once stopped, and may be stopped twice", async () => {
     const { pawl, runner, calls } = await running(wait, { poll: { minMs: 10, maxMs: 10 } });
     await Promise.all([runner.stop(), runner.stop()]);
     calls.length = 0;
@@ -355,7 +355,7 @@ describe("startRunner", () => {
     expect(calls).toEqual([]);
   });
 
-  test("closed, it asks nothing any more, and no other starts", async () => {
+  test("asks the store nothing once closed, and refuses to start again", async () => {
     const { pawl, runner, start, calls, events } = await running(wait, {
       poll: { minMs: 1, maxMs: 5 },
     });
@@ -368,7 +368,7 @@ describe("startRunner", () => {
     expect(events).toEqual([]);
   });
 
-  test("a second one is refused until the first has stopped", async () => {
+  test("refuses a second runner until the first has stopped", async () => {
     const gate = new Gate();
     const code: Code = (_event, step) => step.do("a", () => gate.enter());
     const { main, runner, start } = await running(code, { poll: never });
@@ -385,7 +385,7 @@ describe("startRunner", () => {
     await again.stop();
   });
 
-  test("a stop whose timeout makes no sense is refused, and does not stop", async () => {
+  test("refuses to stop with an invalid timeout", async () => {
     const { main, runner } = await running(async () => "ok", { poll: never });
     for (const timeoutMs of [Infinity, Number.NaN, -1, 2 ** 31, "10" as never]) {
       await expect(runner.stop({ timeoutMs })).rejects.toThrow(
@@ -395,7 +395,7 @@ describe("startRunner", () => {
     expect(await (await main.create()).result({ timeout })).toBe("ok");
   });
 
-  test("retryAfter as a date is a moment of the database's clock", async () => {
+  test("takes a retryAfter date as a moment of the database's clock", async () => {
     const hour = 3_600_000;
     for (const aheadMs of [hour, -hour]) {
       const handle = openSqlite(":memory:");
@@ -420,7 +420,7 @@ describe("startRunner", () => {
     }
   });
 
-  test("a run that is held tells when it will be tried again", async () => {
+  test("reports when a held run will be tried again", async () => {
     const handle = openSqlite(":memory:");
     const process = (code: Code) =>
       createWorkflows({
@@ -433,7 +433,7 @@ describe("startRunner", () => {
     const instance = await first.workflows.MAIN.create();
     await first.tick();
     await first.close();
-    // The same name for another kind of step.
+    // The new code uses the same name for another kind of step.
     const second = process(async (_event, step) => step.do("wait", () => "other"));
     await (await second.workflows.MAIN.get(instance.id)).sendEvent({ type: "go" });
     const wakes: number[] = [];
@@ -448,7 +448,7 @@ describe("startRunner", () => {
     handle.close();
   });
 
-  test("a claim of which no turn can be made is reported, and the others go on", async () => {
+  test("reports a claim that no turn can be made of, and goes on with the others", async () => {
     const handle = openSqlite(":memory:");
     const own = sqliteStore(handle);
     const logged: string[] = [];
@@ -457,7 +457,7 @@ describe("startRunner", () => {
     const gate = new Gate();
     const code: Code = async (event, step) => {
       if (event.payload?.held !== true) return "ok";
-      // Parked, and called by itself.
+      // The run parks, and then its own code goes on.
       await Promise.race([step.sleep("nap", "1 hour"), gate.enter()]);
       return step.do("after", () => "held");
     };
@@ -477,7 +477,7 @@ describe("startRunner", () => {
     handle.close();
   });
 
-  test("refuses options that make no sense", () => {
+  test("refuses invalid options", () => {
     const { start } = open(wait, { concurrency: 0 });
     expect(start).toThrow("concurrency must be a whole number from 1");
     const misspelt = open(async () => 1, { concurency: 1 } as StartRunnerOptions);

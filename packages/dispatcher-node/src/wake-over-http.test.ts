@@ -60,7 +60,7 @@ async function hosts(given: string) {
   return { local, logged };
 }
 
-/** A server that answers like this, and counts. */
+/** A server that answers like this, and records its requests. */
 async function answering(status: number, headers: Record<string, string> = {}) {
   const seen: { authorization: string | undefined; path: string | undefined }[] = [];
   const server = createServer((request, response) => {
@@ -82,7 +82,7 @@ describe("wakeOverHttp", () => {
     expect(await instance.result({ timeout: "20 seconds" })).toBe("hello");
   });
 
-  test("with a wrong token is tried again, and the log does not have it", async () => {
+  test("is tried again after a wrong token, which the log does not show", async () => {
     const wrong = "not-the-token-of-that-host";
     const { local, logged } = await hosts(wrong);
     await local.workflows.HELLO.create();
@@ -91,13 +91,13 @@ describe("wakeOverHttp", () => {
     expect(logged.join()).not.toContain(wrong);
   });
 
-  test.each([401, 404, 429, 500, 503])("%i is a failure", async (status) => {
+  test.each([401, 404, 429, 500, 503])("throws for an answer of %i", async (status) => {
     const { url } = await answering(status);
     const wake = wakeOverHttp({ url, token });
     await expect(wake(happened, delivery())).rejects.toThrow(`answered ${status}`);
   });
 
-  test("follows nothing", async () => {
+  test("follows no redirect", async () => {
     const elsewhere = await answering(200);
     const { url, seen } = await answering(307, { location: elsewhere.url });
     await expect(wakeOverHttp({ url, token })(happened, delivery())).rejects.toThrow("307");
@@ -116,7 +116,7 @@ describe("wakeOverHttp", () => {
     await expect(waking).rejects.toThrow("the process stops");
   });
 
-  test("an address where nobody listens is a failure without the token", async () => {
+  test("fails without showing the token if nobody listens at the address", async () => {
     const wake = wakeOverHttp({ url: "http://127.0.0.1:9/tick", token });
     const error = await wake(happened, delivery()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Error);

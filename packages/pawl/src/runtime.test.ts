@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sharedMacrotask, webRuntime } from "./runtime.js";
 
-test("callbacks share a macrotask, and one that throws keeps no other from its turn", () => {
+test("callbacks share a macrotask, and one that throws does not cost another its turn", () => {
   const macrotasks: (() => void)[] = [];
   const defer = sharedMacrotask((callback) => void macrotasks.push(callback), 1);
   const called: string[] = [];
@@ -22,7 +22,7 @@ test("callbacks share a macrotask, and one that throws keeps no other from its t
   expect(macrotasks).toEqual([]);
 });
 
-test("where one leads to the next some are asked for ahead, until one has nothing to do", () => {
+test("a chain of callbacks has macrotasks asked for ahead, until one has nothing to do", () => {
   const macrotasks: (() => void)[] = [];
   const defer = sharedMacrotask((callback) => void macrotasks.push(callback), 4);
   const asked: number[] = [];
@@ -39,13 +39,13 @@ test("where one leads to the next some are asked for ahead, until one has nothin
   let run = 0;
   for (; macrotasks.length > 0; run++) macrotasks.shift()?.();
   expect(left).toBe(0);
-  // 1 + 2 + 4 + 4: the last one was idle.
+  // 1 + 2 + 4 + 4: the last macrotask was idle.
   expect(run).toBe(11);
   ask(() => {});
   expect(asked).toEqual([1, 1]);
 });
 
-test("what the code does with one callback is over before the next, however often it awaits", async () => {
+test("the code's reaction to one callback is over before the next, however often it awaits", async () => {
   const log: string[] = [];
   await new Promise<void>((resolve) => {
     const go = (n: number): void => {
@@ -85,7 +85,7 @@ test("a stride lasts as long as there are microtasks, and no longer", async () =
   expect(scheduler.stride()).not.toBe(stride);
 });
 
-test("strides end though a test has replaced what they are made of", async () => {
+test("strides end even if a test has replaced queueMicrotask", async () => {
   await new Promise(setImmediate);
   const real = globalThis.queueMicrotask;
   globalThis.queueMicrotask = () => {};

@@ -7,10 +7,10 @@ import { createHarness } from "./testing/index.js";
 import { openMemorySqlite } from "./testing/memory-sqlite.js";
 import { createWorkflows } from "./workflows.js";
 
-// As from JavaScript: the compiler would refuse all of it.
+// This is as from JavaScript, because the compiler would refuse all of it.
 const misspelt = { workflow: 1, onDivergance: "hold" } as object;
 
-test("options that there are not are refused, with those that there are", async () => {
+test("unknown options are refused, with a list of the known ones", async () => {
   const workflows = { A: defineWorkflow({ name: "a", run: () => 1 }) };
   const store = sqliteStore(await openMemorySqlite());
   expect(() => createWorkflows({ workflows, store, ...misspelt })).toThrow(
@@ -44,8 +44,8 @@ test("a store may be an instance of a class, whose methods are not own propertie
   await pawl.close();
 });
 
-describe("keys that there are not are refused alike, in process and by the client", () => {
-  // As from JavaScript, here too.
+describe("unknown keys are refused alike, in process and by the client", () => {
+  // This, too, is as from JavaScript.
   type Callable = (...given: unknown[]) => Promise<unknown>;
   type Binding = Record<"create" | "createBatch" | "get", Callable>;
   type Caller = Record<"list" | "history" | "tick", Callable> & {
@@ -71,7 +71,7 @@ describe("keys that there are not are refused alike, in process and by the clien
       "a batch must be an array, got",
     ],
     [
-      "its options",
+      "options of create",
       ({ workflows }) => workflows.A.create({ id: "a" }, { transaction: {} }),
       'has no "transaction"; it may have',
     ],
@@ -88,7 +88,7 @@ describe("keys that there are not are refused alike, in process and by the clien
       'options of result has no "timeoutMs"; it may have timeout, signal',
     ],
     ["tick", ({ tick }) => tick({ maxInstance: 1 }), 'has no "maxInstance"'],
-    ["tick's numbers", ({ tick }) => tick({ maxSteps: 0 }), "maxSteps must be a whole number"],
+    ["the numbers of tick", ({ tick }) => tick({ maxSteps: 0 }), "maxSteps must be a whole number"],
   ];
 
   test.each(refused)("%s", async (_what, call, message) => {

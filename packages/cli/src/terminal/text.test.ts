@@ -20,21 +20,21 @@ test.each([
   [3_600_000, "1 h"],
   [86_390_000, "1 d"],
   [86_400_000 * 40, "40 d"],
-])("%d ms are %s", (ms, shown) => expect(duration(ms)).toBe(shown));
+])("%d ms is shown as %s", (ms, shown) => expect(duration(ms)).toBe(shown));
 
-test("times are relative to now", () => {
+test("times are shown relative to now, and counts with their nouns", () => {
   expect(ago(new Date(1_000), 3_000)).toBe("2 s ago");
   expect(ago(new Date(3_000), 1_000)).toBe("in 2 s");
   expect([counted(1, "run"), counted(1_200, "run")]).toEqual(["1 run", "1,200 runs"]);
 });
 
-test("nothing invisible gets to a terminal", () => {
+test("invisible characters are escaped for a terminal, and cuts keep characters whole", () => {
   expect(visible("a\u001B[31m\n\u202Eb\u2028")).toBe(String.raw`a\u{1b}[31m\n\u{202e}b\u{2028}`);
   expect(cut("🙂🙂🙂", 2)).toBe("🙂…");
   expect(cut("abc", 3)).toBe("abc");
 });
 
-test("tables are as wide as what they hold; the last column ends with the terminal", () => {
+test("columns are as wide as their content, and the last one is cut at the terminal's width", () => {
   const rows = [
     ["ID", "X"],
     ["\u001B[31mlong\u001B[39m", "y".repeat(40)],
@@ -43,7 +43,7 @@ test("tables are as wide as what they hold; the last column ends with the termin
   expect(table(rows, 20)[1]).toBe(`\u001B[31mlong\u001B[39m  ${"y".repeat(13)}…`);
 });
 
-test("slips are near, other words are not", () => {
+test("nearest finds the word for a slip, and none for other words", () => {
   const words = ["order", "receipt"];
   expect(["ordr", "ORDER", "rec", "xyz", ""].map((word) => nearest(word, words))).toEqual([
     "order",
@@ -54,7 +54,7 @@ test("slips are near, other words are not", () => {
   ]);
 });
 
-test("words for a shell are quoted where they must be", () => {
+test("shellWord quotes words where a shell needs it", () => {
   expect(["order-1", "fails always", "it's"].map(shellWord)).toEqual([
     "order-1",
     "'fails always'",
@@ -62,7 +62,7 @@ test("words for a shell are quoted where they must be", () => {
   ]);
 });
 
-test("times are ISO, users' values are tagged, and only theirs", () => {
+test("wire writes times as ISO, and tags users' values only", () => {
   const at = new Date(0);
   expect(wire({ at, output: { output: at }, entries: [{ result: 1n }] })).toEqual({
     at: at.toISOString(),

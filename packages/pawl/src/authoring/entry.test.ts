@@ -24,7 +24,7 @@ const run: StartedRun = {
 };
 
 class Order extends WorkflowEntrypoint<{ region: string }, unknown, { CHILD: string }> {
-  // Field initialisers run after the base constructor.
+  // Field initialisers run after the base constructor has set both.
   seen = [this.env.region, this.workflows.CHILD];
 
   override async run(given: WorkflowEvent, step: WorkflowStep) {
@@ -58,7 +58,7 @@ describe("a class", () => {
     expect((first as { self: Order }).self).not.toBe((second as { self: Order }).self);
   });
 
-  test("that throws in its constructor rejects", async () => {
+  test("rejects if its constructor throws", async () => {
     class Broken extends Order {
       constructor(ctx: object, env: { region: string }) {
         super(ctx, env);
@@ -69,7 +69,7 @@ describe("a class", () => {
     await expect(started).rejects.toThrow("no luck");
   });
 
-  test("of a second copy of this package is recognised", async () => {
+  test("is recognised even from a second copy of this package", async () => {
     class Foreign {
       async run() {
         return 1;
@@ -92,7 +92,7 @@ describe("a definition", () => {
     expect(await entry.start(run)).toEqual({ given: event, step, env, workflows });
   });
 
-  test("that throws at once rejects", async () => {
+  test("rejects if it throws synchronously", async () => {
     const entry = only({
       PING: defineWorkflow({
         name: "ping",
@@ -105,13 +105,13 @@ describe("a definition", () => {
   });
 });
 
-test("keeps the schemas", () => {
+test("an entry keeps its schemas", () => {
   const schemas = { params: z.string(), output: type("string"), events: { go: z.number() } };
   expect(only({ A: { name: "a", workflow: Order, ...schemas } })).toMatchObject(schemas);
   expect(only({ A: { name: "a", workflow: Order } })).not.toHaveProperty("params");
 });
 
-test("is a map by name", () => {
+test("entries are mapped by name", () => {
   const entries = entriesOf(
     { A: { name: "first", workflow: Order }, B: { name: "second", workflow: Order } },
     defaultLimits,
@@ -137,7 +137,7 @@ test.each<[string, unknown, string]>([
     "workflows.A must be { name, workflow } or made by defineWorkflow(), got null",
   ],
   ["no name", named(undefined), "workflows.A: workflow name must be a string, got undefined"],
-  ["a name for no URL", named(".."), 'workflows.A: workflow name must not be ".."'],
+  ["a name that no URL can carry", named(".."), 'workflows.A: workflow name must not be ".."'],
   [
     "a long name",
     named("x".repeat(65)),
@@ -166,12 +166,12 @@ test.each<[string, unknown, string]>([
     'workflows.B and workflows.A have the same name, "a"',
   ],
   [
-    "no schema",
+    "a params schema that is none",
     { A: { name: "a", workflow: Order, params: {} } },
     "workflows.A.params must be a Standard Schema",
   ],
   [
-    "no output schema",
+    "an output schema that is none",
     { A: { name: "a", workflow: Order, output: "string" } },
     "workflows.A.output must be a Standard Schema",
   ],
@@ -181,7 +181,7 @@ test.each<[string, unknown, string]>([
     "workflows.A.events must be schemas by event type",
   ],
   [
-    "no event schema",
+    "an event schema that is none",
     { A: { name: "a", workflow: Order, events: { go: 1 } } },
     "workflows.A.events.go must be a Standard Schema",
   ],

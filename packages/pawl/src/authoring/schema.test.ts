@@ -14,7 +14,7 @@ const libraries: Record<string, Schema> = {
 };
 
 describe.each(Object.entries(libraries))("%s", (_name, schema) => {
-  test("gives what the schema makes of the value", async () => {
+  test("returns what the schema makes of the value", async () => {
     const validated = await validate(schema, { items: [{ n: 1 }] });
     expect(validated).toEqual({ ok: true, value: { items: [{ n: 1 }], on: true } });
   });
@@ -28,18 +28,18 @@ describe.each(Object.entries(libraries))("%s", (_name, schema) => {
   });
 });
 
-test("waits for schemas that take their time", async () => {
+test("validate waits for asynchronous schemas", async () => {
   const free = z.string().refine(async (name) => name !== "taken", { error: "is taken" });
   expect(await validate(free, "new")).toEqual({ ok: true, value: "new" });
   expect(await validate(free, "taken")).toEqual({ ok: false, message: "is taken" });
 });
 
-test("cuts a long list of problems", async () => {
+test("validate shortens a long list of problems", async () => {
   const validated = await validate(z.array(z.number()), Array(10_000).fill("x"));
   expect(validated).toMatchObject({ message: expect.stringMatching(/; and 9990 more$/) });
 });
 
-test("shows keys that are objects or symbols", async () => {
+test("validate shows keys that are objects or symbols", async () => {
   const schema: Schema = {
     "~standard": {
       version: 1,

@@ -14,7 +14,7 @@ function delays(retries: object, chance: number): (number | null)[] {
 }
 
 describe("retry delays", () => {
-  test("the capped preset: 2 s, doubling, 1 to 3 s more by chance, at most 300 s, ten times", () => {
+  test("of the capped preset start at 2 s and double, plus 1 to 3 s of jitter, up to 300 s, ten times", () => {
     const seconds = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300];
     const capped = (add: number): (number | null)[] => [
       ...seconds.map((delay) => Math.min(300, delay + add) * 1_000),
@@ -24,14 +24,14 @@ describe("retry delays", () => {
     expect(delays(cappedBackoff, 1)).toEqual(capped(3));
   });
 
-  test("a share of jitter moves a delay both ways, and never beyond its limit", () => {
+  test("move both ways by a share of jitter, but never beyond maxDelay", () => {
     const given = { limit: 1, delay: 1_000, backoff: "constant", jitter: 0.5, maxDelay: 1_200 };
     expect(delays(given, 0)[0]).toBe(500);
     expect(delays(given, 0.5)[0]).toBe(1_000);
     expect(delays(given, 1)[0]).toBe(1_200);
   });
 
-  test("no delay stays none, however often; a small one grows to its limit", () => {
+  test("of zero stay zero however many attempts, and a small one grows to its limit", () => {
     const policy = stepPolicies(undefined, YEAR_MS).of("s", {
       retries: { limit: Infinity, delay: 0 },
     });
@@ -45,7 +45,7 @@ describe("retry delays", () => {
     expect(retryDelayMs(new Error("no"), 1_025, slow, world)).toBe(YEAR_MS);
   });
 
-  test("keys that a config does not have are refused by name", () => {
+  test("refuse keys that a config does not have, by name", () => {
     const policies = stepPolicies(undefined, YEAR_MS);
     const refused = (config: object): void => void policies.of("pay", config);
     expect(() => refused({ timeOut: 5 })).toThrow('config of step "pay": unknown option "timeOut"');
@@ -54,7 +54,7 @@ describe("retry delays", () => {
     );
   });
 
-  test("without jitter, chance has no say", () => {
+  test("do not depend on chance without jitter", () => {
     expect(delays({ limit: 5, delay: 1_000 }, 0)).toEqual(delays({ limit: 5, delay: 1_000 }, 1));
   });
 });

@@ -9,7 +9,7 @@ function requestWith(body: ReadableStream<Uint8Array>) {
   return { method: "POST", url: "http://x/", headers: new Headers(), body };
 }
 
-test("a body that stops coming is given up", async () => {
+test("a body that stops coming is given up after 30 seconds", async () => {
   let cancelled = false;
   const stalled = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new Uint8Array([0x7b])),
@@ -39,7 +39,7 @@ test("a body that breaks off is refused", async () => {
   });
 });
 
-test("text is put together across the bytes of a character", async () => {
+test("text is decoded even if a chunk ends within a character", async () => {
   const bytes = new TextEncoder().encode('"é💥"');
   const split = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -50,7 +50,7 @@ test("text is put together across the bytes of a character", async () => {
   expect(await readBody(requestWith(split), defaultLimits, scheduler)).toBe('"é💥"');
 });
 
-test("brackets, colons and quotes inside of strings do not count", () => {
+test("brackets, colons and quotes inside strings do not count towards the limits", () => {
   const text = JSON.stringify({ 'a"\\': `${"[".repeat(5_000)}\\"${":".repeat(200_000)}\\` });
   expect(parseBody(text, defaultLimits)).toEqual(JSON.parse(text));
 });

@@ -29,11 +29,11 @@ test(`docs/http-api.md has the contract's tables (rewrite them with: ${rewrite})
   await expect(after).toMatchFileSnapshot(page);
 });
 
-test("every error code is of some route, and every route has a path of its own", () => {
+test("every error code belongs to a route, and every route has a path of its own", () => {
   const documented = new Set<string>([
     ...commonErrors,
     ...routes.flatMap(([, { errors }]) => errors),
-    // Of paths and methods that are no route.
+    // These are for paths and methods that are not routes.
     "NOT_FOUND",
     "METHOD_NOT_ALLOWED",
   ]);

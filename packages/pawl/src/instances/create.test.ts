@@ -31,7 +31,7 @@ beforeEach(async () => {
 const stored = async (id: string, workflow = "order") => world.store.get({ workflow, id });
 
 describe("create", () => {
-  test("stores a queued instance and wakes", async () => {
+  test("stores a queued instance and sends a wake", async () => {
     const instance = await order.create({ id: "a", params: { n: 1n } });
     expect(instance.id).toBe("a");
     expect(await instance.status()).toEqual({ status: "queued" });
@@ -42,7 +42,7 @@ describe("create", () => {
     expect(world.hints.wakes).toBe(1);
   });
 
-  test("makes ids that pass its own rules", async () => {
+  test("generates ids that pass its own rules", async () => {
     const made = await Promise.all(Array.from({ length: 20 }, () => order.create()));
     expect(new Set(made.map(({ id }) => id)).size).toBe(20);
     for (const { id } of made) expect((await order.get(id)).id).toBe(id);
@@ -85,7 +85,7 @@ describe("create", () => {
     expect(world.hints.wakes).toBe(0);
   });
 
-  test("refuses what the schema refuses, and says where", async () => {
+  test("refuses params that the schema refuses, and says where", async () => {
     await expect(checked.create({ params: { at: 1 } })).rejects.toMatchObject({
       code: "INVALID_PARAMS",
       message: expect.stringMatching(/^params: at: /),
@@ -106,7 +106,7 @@ describe("create", () => {
 });
 
 describe("createBatch", () => {
-  test("creates each id once, and leaves out what exists", async () => {
+  test("creates each id once, and leaves out ids that exist", async () => {
     await order.create({ id: "b" });
     world.hints.wakes = 0;
     const created = await order.createBatch([
@@ -122,7 +122,7 @@ describe("createBatch", () => {
     expect(world.hints.wakes).toBe(1);
   });
 
-  test("of nothing is nothing, and asks nobody", async () => {
+  test("returns nothing for an empty batch, and does not call the store", async () => {
     world.handle.exec("DROP TABLE pawl_instance");
     expect(await order.createBatch([])).toEqual([]);
   });
@@ -154,7 +154,7 @@ describe("eager start", () => {
     world.hints.runner = "runner";
   });
 
-  test("leases the new run to the runner with room, which needs no wake", async () => {
+  test("leases the new run to a runner with a free slot, which needs no wake", async () => {
     const instance = await order.create({ id: "a", params: 1 });
     expect(world.hints.started).toEqual([
       {
@@ -169,14 +169,14 @@ describe("eager start", () => {
     expect(world.hints).toMatchObject({ wakes: 0, reserved: 0 });
   });
 
-  test("gives back the places of a batch that were not used", async () => {
+  test("gives back the slots of a batch that were not used", async () => {
     await order.create({ id: "a" });
     await order.createBatch([{ id: "a" }, { id: "b" }, { id: "c" }]);
     expect(world.hints.started.map(({ id }) => id)).toEqual(["a", "b", "c"]);
     expect(world.hints.reserved).toBe(0);
   });
 
-  test("gives the place back after a duplicate, a refusal and a failure", async () => {
+  test("gives back the slot after a duplicate, a refusal and a failure", async () => {
     await order.create({ id: "a" });
     await expect(order.create({ id: "a" })).rejects.toThrow();
     await expect(order.create({ params: Symbol("no") })).rejects.toThrow();
@@ -219,7 +219,7 @@ describe("inside a run", () => {
     expect((await stored("own"))?.origin).toBe("p/1/step/2");
   });
 
-  test("the same child again is the same child", async () => {
+  test("creating the same child again returns the same child", async () => {
     await inside().create({ id: "own" });
     const again = await inside().create({ id: "own" });
     expect(again.id).toBe("own");
@@ -229,7 +229,7 @@ describe("inside a run", () => {
     expect(world.rows()).toBe(3);
   });
 
-  test("someone else's instance is not", async () => {
+  test("creating a child with someone else's id is refused", async () => {
     await order.create({ id: "own" });
     await expect(inside().create({ id: "own" })).rejects.toMatchObject({
       code: "INSTANCE_ID_ALREADY_EXISTS",

@@ -40,7 +40,7 @@ describe("status", () => {
     expect(await instance.status()).toEqual({ status: "complete", output: { at: new Date(0) } });
   });
 
-  test("has no output where nothing was returned", async () => {
+  test("has no output if nothing was returned", async () => {
     await finish(null);
     expect(await instance.status()).toEqual({ status: "complete" });
   });
@@ -54,14 +54,14 @@ describe("status", () => {
     });
   });
 
-  test("of an instance that is gone", async () => {
+  test("throws for an instance that is gone", async () => {
     gone();
     await expect(instance.status()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
   });
 });
 
 describe("control", () => {
-  test("pause and resume a run in the queue", async () => {
+  test("pauses and resumes a queued run", async () => {
     await instance.pause();
     expect(await instance.status()).toEqual({ status: "paused" });
     expect(world.hints.wakes).toBe(0);
@@ -79,12 +79,12 @@ describe("control", () => {
     },
   );
 
-  test("terminate ends it", async () => {
+  test("terminate ends the instance", async () => {
     await instance.terminate();
     expect(await instance.status()).toEqual({ status: "terminated" });
   });
 
-  test("restart begins a new run and wakes", async () => {
+  test("restart begins a new run and sends a wake", async () => {
     await finish();
     await instance.restart();
     expect(await instance.status()).toEqual({ status: "queued" });
@@ -125,7 +125,7 @@ describe("sendEvent", () => {
     ]);
   });
 
-  test("wakes a run that waits for that type, and only then", async () => {
+  test("wakes a run that waits for that type, and no other", async () => {
     const waitMask = waitMaskOf(["pay"]);
     await world.turn(target, { kind: "park", waitMask, wake: null, historyBytes: 0 });
     await instance.sendEvent({ type: "other" });
@@ -140,7 +140,7 @@ describe("sendEvent", () => {
     expect(world.hints).toMatchObject({ wakes: 0, pokes: [["runner", target]] });
   });
 
-  test("the same id again changes nothing", async () => {
+  test("ignores an event with the same id as before", async () => {
     await instance.sendEvent({ type: "other", id: "once", payload: 1 });
     await instance.sendEvent({ type: "other", id: "once", payload: 2 });
     expect(await events()).toMatchObject([{ payload: 1 }]);

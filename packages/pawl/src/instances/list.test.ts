@@ -69,7 +69,7 @@ describe("list", () => {
     ["too large a page", { pageSize: 101 }, "INVALID_REQUEST"],
     ["an unknown status", { status: "done" }, "INVALID_REQUEST"],
     ["an unknown order", { order: "random" }, "INVALID_REQUEST"],
-    ["no cursor of ours", { cursor: "x" }, "INVALID_CURSOR"],
+    ["a foreign cursor", { cursor: "x" }, "INVALID_CURSOR"],
     ["a cursor that is no text", { cursor: 1 }, "INVALID_CURSOR"],
   ])("refuses %s", async (_what, options, code) => {
     const listed = listInstances(world.context, "order", options as ListOptions);
@@ -88,7 +88,7 @@ describe("history", () => {
   const no = encodeError(new RangeError("no"));
   const later = (seconds: number) => new Date(startedAt.getTime() + seconds * 1_000);
 
-  test("tells what happened, decoded, in order", async () => {
+  test("shows what happened, decoded and in order", async () => {
     const instance = await order.create({ id: "a" });
     await instance.sendEvent({ type: "paid", payload: { at: new Date(0) } });
     world.clock.advance(1_000);
@@ -156,7 +156,7 @@ describe("history", () => {
     ]);
   });
 
-  test("pages, and keeps the runs before a restart", async () => {
+  test("has pages, and keeps the runs before a restart", async () => {
     const instance = await order.create({ id: "a" });
     const steps = [aStep(1, {}), aStep(2, {}), aStep(3, {})];
     await world.turn(target("a"), { kind: "complete", output: '"done"' }, { steps });
@@ -186,7 +186,7 @@ describe("history", () => {
     ["an unknown instance", "order", "b", {}, "INSTANCE_NOT_FOUND"],
     ["a bad id", "order", "b c", {}, "INVALID_INSTANCE_ID"],
     ["run 0", "order", "a", { runNumber: 0 }, "INVALID_REQUEST"],
-    ["a run that has not been", "order", "a", { runNumber: 2 }, "INVALID_REQUEST"],
+    ["a run that does not exist yet", "order", "a", { runNumber: 2 }, "INVALID_REQUEST"],
     ["a page of none", "order", "a", { pageSize: 0 }, "INVALID_REQUEST"],
   ])("refuses %s", async (_what, workflow, id, options, code) => {
     await order.create({ id: "a" });

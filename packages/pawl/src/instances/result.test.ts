@@ -16,17 +16,17 @@ beforeEach(async () => {
 
 const complete = (output: string | null) => world.turn(target, { kind: "complete", output });
 
-test("is the output", async () => {
+test("result is the output", async () => {
   await complete('{"n":1}');
   expect(await instance.result()).toEqual({ n: 1 });
 });
 
-test("is undefined where nothing was returned", async () => {
+test("result is undefined if nothing was returned", async () => {
   await complete(null);
   expect(await instance.result()).toBeUndefined();
 });
 
-test("throws the instance's error, as the class it was", async () => {
+test("result throws the instance's error, with its class", async () => {
   const error = new NonRetryableError("no", "CardRefused");
   await world.turn(target, { kind: "fail", error: encodeError(error) });
   const thrown = await instance.result().catch((caught: unknown) => caught);
@@ -34,7 +34,7 @@ test("throws the instance's error, as the class it was", async () => {
   expect(thrown).toMatchObject({ name: "CardRefused", message: "no" });
 });
 
-test("throws for a terminated instance, and for one that is gone", async () => {
+test("result throws for a terminated instance, and for one that is gone", async () => {
   await instance.terminate();
   expect(world.hints.ends).toEqual([target]);
   await expect(instance.result()).rejects.toBeInstanceOf(InstanceTerminatedError);
@@ -42,7 +42,7 @@ test("throws for a terminated instance, and for one that is gone", async () => {
   await expect(instance.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
 });
 
-test("of a run that is here comes with its end: nothing is read", async () => {
+test("result of a run in this process comes with its end, without a read", async () => {
   world.handle.exec("DELETE FROM pawl_instance");
   world.hints.meanwhile = () => {};
   world.hints.isRunHere = true;
@@ -53,7 +53,7 @@ test("of a run that is here comes with its end: nothing is read", async () => {
   expect(world.hints.waits).toEqual([10_000, 10_000]);
 });
 
-test("of a run that leaves without an end is looked for", async () => {
+test("result polls if a run leaves this process without an end", async () => {
   world.hints.isRunHere = true;
   world.hints.meanwhile = async () => {
     world.hints.isRunHere = false;
@@ -63,7 +63,7 @@ test("of a run that leaves without an end is looked for", async () => {
   expect(world.hints.waits).toEqual([10_000, 25]);
 });
 
-test("of an instance that was created just now is not looked for before its end is told", async () => {
+test("result of an instance just created does not read before its end is told", async () => {
   await new Promise(setImmediate);
   world.hints.areOthersHeard = true;
   const created = await (world.workflows["ORDER"] as Workflow).create({ id: "b" });
@@ -75,7 +75,7 @@ test("of an instance that was created just now is not looked for before its end 
   await expect(created.result()).rejects.toMatchObject({ code: "INSTANCE_NOT_FOUND" });
 });
 
-test("of an instance that was created just now, and has left this process, is looked for at once", async () => {
+test("result of an instance just created reads at once when its run has left this process", async () => {
   await new Promise(setImmediate);
   world.hints.areOthersHeard = true;
   world.hints.isRunHere = true;
@@ -88,7 +88,7 @@ test("of an instance that was created just now, and has left this process, is lo
   expect(world.hints.waits).toEqual([10_000]);
 });
 
-test("hears of an end from before its look on, and leaves no ear open", async () => {
+test("result listens for an end before it reads, and leaves no listener open", async () => {
   const { store } = world;
   const get = store.get.bind(store);
   let whenRead = -1;
@@ -102,14 +102,14 @@ test("hears of an end from before its look on, and leaves no ear open", async ()
   expect(world.hints.closed).toBe(world.hints.listeners);
 });
 
-test("of an instance that was created just now is looked for where nobody may wait", async () => {
+test("result of an instance just created reads if it may not wait", async () => {
   await new Promise(setImmediate);
   world.hints.areOthersHeard = true;
   const created = await (world.workflows["ORDER"] as Workflow).create({ id: "b" });
   await expect(created.result({ timeout: 0 })).rejects.toThrow("it is queued");
 });
 
-test("of a child that an earlier attempt created is looked for at once", async () => {
+test("result of a child that an earlier attempt created reads at once", async () => {
   const parent = { barrier: async () => {}, nextOrigin: () => ({ origin: "of it", id: "child" }) };
   const children = world.inside(parent)["ORDER"] as Workflow;
   await children.create();
@@ -120,7 +120,7 @@ test("of a child that an earlier attempt created is looked for at once", async (
   expect(world.hints.waits).toEqual([]);
 });
 
-test("waits longer and longer, until the run has ended", async () => {
+test("result waits longer and longer, until the run has ended", async () => {
   world.hints.meanwhile = async () => {
     if (world.hints.waits.length === 9) await complete("1");
   };
@@ -128,7 +128,7 @@ test("waits longer and longer, until the run has ended", async () => {
   expect(world.hints.waits).toEqual([25, 50, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
 });
 
-test("looks seldom where other processes tell of ends", async () => {
+test("result polls seldom if other processes tell of ends", async () => {
   world.hints.areOthersHeard = true;
   world.hints.meanwhile = async () => {
     if (world.hints.waits.length === 8) await complete("1");
@@ -137,21 +137,21 @@ test("looks seldom where other processes tell of ends", async () => {
   expect(world.hints.waits).toEqual([100, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000]);
 });
 
-test("after a restart, waits for the current run", async () => {
+test("result waits for the current run after a restart", async () => {
   await complete('"first"');
   await instance.restart();
   world.hints.meanwhile = () => complete('"second"');
   expect(await instance.result()).toBe("second");
 });
 
-test("gives up after its timeout, to the millisecond", async () => {
+test("result gives up after its timeout, to the millisecond", async () => {
   world.hints.meanwhile = (ms) => world.clock.advance(ms);
   const result = instance.result({ timeout: "60 ms" });
   await expect(result).rejects.toBeInstanceOf(ResultTimeoutError);
   expect(world.hints.waits).toEqual([25, 35]);
 });
 
-test("looks once, whatever the timeout", async () => {
+test("result reads once, whatever the timeout", async () => {
   await expect(instance.result({ timeout: 0 })).rejects.toThrow(
     'instance "a" did not end in time: it is queued',
   );
@@ -159,7 +159,7 @@ test("looks once, whatever the timeout", async () => {
   expect(await instance.result({ timeout: 0 })).toBe(1);
 });
 
-test("stops when its signal fires", async () => {
+test("result stops when its signal fires", async () => {
   const controller = new AbortController();
   world.hints.meanwhile = () => controller.abort(new Error("enough"));
   await expect(instance.result({ signal: controller.signal })).rejects.toThrow("enough");
@@ -168,7 +168,7 @@ test("stops when its signal fires", async () => {
   expect(world.hints.waits).toEqual([25]);
 });
 
-test("refuses a timeout that is no duration", async () => {
+test("result refuses a timeout that is not a duration", async () => {
   await expect(instance.result({ timeout: "soon" })).rejects.toMatchObject({
     code: "INVALID_REQUEST",
     message: expect.stringContaining("timeout must be a duration"),

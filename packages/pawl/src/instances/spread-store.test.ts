@@ -40,7 +40,7 @@ async function create(...ids: string[]): Promise<string[]> {
   return (await all.create(rows)).map(({ kind }) => kind);
 }
 
-/** Ids of the given place. */
+/** Returns ids that belong to the given place. */
 function idsOf(place: number, count: number, prefix = "i"): string[] {
   const ids: string[] = [];
   for (let n = 0; ids.length < count; n++) {
@@ -56,7 +56,7 @@ const query = (given: Partial<ListQuery> = {}): ListQuery => ({
   ...given,
 });
 
-/** All pages, with what happens between them. */
+/** Reads all pages, and calls `between` after each. */
 async function pages(given: Partial<ListQuery>, between: () => unknown = () => {}) {
   const found: string[][] = [];
   let cursor: string | undefined;
@@ -71,8 +71,8 @@ async function pages(given: Partial<ListQuery>, between: () => unknown = () => {
   return found.flat();
 }
 
-describe("where an instance is", () => {
-  test("never changes: it was stored there", () => {
+describe("the place of an instance", () => {
+  test("never changes, because the instance is stored there", () => {
     const places = ["a", "b", "order-1", "Ünïcode", "k0e5c3d2a"].map((id) =>
       [2, 8, 64].map((count) => placeOf(target(id), count)),
     );
@@ -85,7 +85,7 @@ describe("where an instance is", () => {
     ]);
   });
 
-  test("is spread evenly, also where ids differ in their last letter only", () => {
+  test("is spread evenly, even if ids differ in their last letters only", () => {
     for (const count of [2, 7, 64]) {
       const sizes = Array.from({ length: count }, () => 0);
       for (let n = 0; n < 1_000 * count; n++) {
@@ -116,7 +116,7 @@ describe("a list over several stores", () => {
     }
   });
 
-  test("filters by status, both those of tickets and ends", async () => {
+  test("filters by status, for live and for ended instances", async () => {
     await createInTurn();
     const paused = ids.filter((_, n) => n % 3 === 1);
     for (const id of paused) await all.pause(target(id));
@@ -130,7 +130,7 @@ describe("a list over several stores", () => {
     expect(await listed("errored")).toEqual([]);
   });
 
-  test("newest first, what comes meanwhile does not shift the pages", async () => {
+  test("does not shift the pages for rows that come meanwhile, newest first", async () => {
     await createInTurn();
     let n = 0;
     const found = await pages({ order: "newest", pageSize: 3 }, async () => {
@@ -140,8 +140,8 @@ describe("a list over several stores", () => {
     expect(found).toEqual(ids.toReversed());
   });
 
-  test("oldest first, what comes meanwhile comes last, once, also from stores whose clocks are behind", async () => {
-    // What is stored there is older than most rows that have been listed elsewhere.
+  test("lists rows that come meanwhile once, oldest first, even from stores whose clocks are behind", async () => {
+    // Rows in these stores are older than most rows that have been listed elsewhere.
     worlds[1]?.clock.advance(-8_500);
     worlds[2]?.clock.advance(-4_500);
     await createInTurn();
@@ -153,7 +153,7 @@ describe("a list over several stores", () => {
     expect(found.toSorted()).toEqual([...ids, ...late].toSorted());
   });
 
-  test("an empty store gets rows while others are listed", async () => {
+  test("lists rows that an empty store gets while others are listed", async () => {
     const [first, second, third] = [idsOf(0, 5), idsOf(1, 5), idsOf(2, 2)];
     for (const id of [...first, ...second]) await create(id);
     let isLate = true;
@@ -164,13 +164,13 @@ describe("a list over several stores", () => {
     expect(found.toSorted()).toEqual([...first, ...second, ...third].toSorted());
   });
 
-  test("a store whose page comes short holds the others back, and nothing is lost", async () => {
+  test("loses nothing and keeps the order if one store returns short pages", async () => {
     const [mine, theirs] = [idsOf(0, 6), idsOf(1, 6)];
     for (const [n, id] of mine.entries()) {
       await create(id, theirs[n] as string);
       for (const { clock } of worlds) clock.advance(1_000);
     }
-    // As a walk does that found nothing in its windows: it tells how far it got.
+    // This store behaves like a walk that found nothing in its windows and tells how far it got.
     const short = worlds[0]?.context.store as InstanceStore<never>;
     const others = worlds.slice(1).map(({ context }) => context.store) as InstanceStore<never>[];
     const shy = {
@@ -205,7 +205,7 @@ describe("a list over several stores", () => {
     await refused({ cursor: oldest, order: "oldest" }, spreadOver(2));
   });
 
-  test("a cursor over the most stores there may be is read again", async () => {
+  test("reads its own cursor over the largest number of stores", async () => {
     await createInTurn();
     const stores = Array.from(
       { length: 64 },
@@ -224,7 +224,7 @@ describe("a list over several stores", () => {
 });
 
 describe("a batch over several stores", () => {
-  test("goes to each its own, and answers in the order of the batch", async () => {
+  test("goes to the store of each instance, and is answered in the order of the batch", async () => {
     const ids = Array.from({ length: 12 }, (_, n) => `b${n}`);
     await create("b3", "b7");
     expect(await create(...ids)).toEqual(
@@ -236,7 +236,7 @@ describe("a batch over several stores", () => {
     }
   });
 
-  test("a store that is away fails the batch when all others are done; sent again, it is whole", async () => {
+  test("fails if a store is away once all others are done, and is whole when sent again", async () => {
     const [first, second] = worlds.map(({ context }) => context.store) as InstanceStore<never>[];
     let isAway = true;
     const flaky = {
@@ -261,7 +261,7 @@ describe("a batch over several stores", () => {
     await expect(all.create(rows)).rejects.toThrow("away");
     isAway = false;
     const again = await all.create(rows);
-    // The same rows again: none is a duplicate.
+    // These are the same rows again, so none is a duplicate.
     expect(again.map(({ kind }) => kind)).toEqual(rows.map(() => "created"));
   });
 });

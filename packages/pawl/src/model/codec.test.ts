@@ -56,7 +56,7 @@ describe("plain JSON", () => {
     expect(roundTrip(value)).toStrictEqual(value);
   });
 
-  it("always", () => {
+  it("is written as JSON.stringify writes it, for any JSON value", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const withoutMinusZero: unknown = JSON.parse(JSON.stringify(value));
@@ -67,7 +67,7 @@ describe("plain JSON", () => {
   });
 });
 
-describe("what JSON loses", () => {
+describe("the codec, where JSON would lose a value,", () => {
   it("keeps undefined: alone, in objects, in arrays", () => {
     expect(encode(undefined)).toBe('{"$pawl":"undefined"}');
     expect(roundTrip(undefined)).toBe(undefined);
@@ -93,7 +93,7 @@ describe("what JSON loses", () => {
     expect(roundTrip(bigint)).toBe(bigint);
   });
 
-  it("keeps dates, readable", () => {
+  it("keeps dates, in readable form", () => {
     expect(encode(new Date(0))).toBe('{"$pawl":"Date","value":"1970-01-01T00:00:00.000Z"}');
     for (const ms of [0, 1, -1, 1_700_000_000_123, 8.64e15, -8.64e15, Number.NaN]) {
       expect(roundTrip(new Date(ms))).toStrictEqual(new Date(ms));
@@ -140,7 +140,7 @@ describe("what JSON loses", () => {
     expect(Buffer.from(roundTrip(bytes) as Uint8Array).equals(bytes)).toBe(true);
   });
 
-  it("keeps only the bytes of a view, and Node's Buffer as Uint8Array", () => {
+  it("keeps only the bytes of a view, and Node's Buffer as a Uint8Array", () => {
     const view = new Uint8Array(1_000).fill(9).subarray(10, 12);
     expect(roundTrip(view)).toStrictEqual(new Uint8Array([9, 9]));
     expect(roundTrip(Buffer.from("hi"))).toStrictEqual(new Uint8Array([104, 105]));
@@ -223,7 +223,7 @@ describe("errors as values", () => {
     expect(back).toMatchObject({ code: "INSTANCE_NOT_FOUND", status: 404, message: "no" });
   });
 
-  it("of unknown classes are Errors with their name, also one that is called like ours", () => {
+  it("of unknown classes become Errors with their name, even if they are named like ours", () => {
     class HttpError extends TypeError {
       override name = "HttpError";
     }
@@ -242,7 +242,7 @@ describe("errors as values", () => {
     expect(isNonRetryable(roundTrip(ofAnotherRealm))).toBe(false);
   });
 
-  it("are taken with strange properties", () => {
+  it("survive strange properties", () => {
     const strange = Object.assign(new Error("e"), { code: { not: "a code" }, name: 7 });
     Object.defineProperty(strange, "message", { value: null });
     expect(String(roundTrip(strange))).toBe("Error");
@@ -321,13 +321,13 @@ describe("objects", () => {
     expect(roundTrip(bare)).toStrictEqual({ a: 1 });
   });
 
-  it("are their own enumerable string keys", () => {
+  it("are stored by their own enumerable string keys", () => {
     const value = { a: 1, [Symbol("s")]: 2 };
     Object.defineProperty(value, "hidden", { value: 3, enumerable: false });
     expect(roundTrip(value)).toStrictEqual({ a: 1 });
   });
 
-  it("may share parts, which become copies", () => {
+  it("may share parts, which become separate copies", () => {
     const shared = { n: 1 };
     const back = roundTrip([shared, shared]) as [object, object];
     expect(back).toEqual([{ n: 1 }, { n: 1 }]);
@@ -362,7 +362,7 @@ describe("objects", () => {
     });
   });
 
-  it("read a getter once", () => {
+  it("have each getter read once", () => {
     let reads = 0;
     const value = {
       get next() {
@@ -373,7 +373,7 @@ describe("objects", () => {
   });
 });
 
-describe("what cannot be stored", () => {
+describe("a value that cannot be stored", () => {
   class Customer {
     name = "Ada";
   }
@@ -407,7 +407,7 @@ describe("what cannot be stored", () => {
     expect(refusal(value)).toBe(`step "charge": cannot store ${found}`);
   });
 
-  it("names the place after siblings that can be stored", () => {
+  it("is named by its place, even after siblings that can be stored", () => {
     expect(refusal({ a: { b: [1, { c: 2 }] }, d: [new Date(0), () => 1] })).toContain("at $.d[1]");
     const siblings = [[[1]], { a: { b: 1 } }, new Map([[1, [1]]]), new Set([[1]]), new Error("e")];
     for (const sibling of siblings) {
@@ -415,7 +415,7 @@ describe("what cannot be stored", () => {
     }
   });
 
-  it("includes cycles, where they close", () => {
+  it("may be a cycle, which is named where it closes", () => {
     const self: Record<string, unknown> = { a: 1 };
     self["me"] = self;
     expect(refusal(self)).toContain("a cycle back to $ at $.me");
@@ -439,7 +439,7 @@ describe("what cannot be stored", () => {
     expect(refusal(error)).toContain("a cycle back to $ at $.cause");
   });
 
-  it("includes what throws when it is read", () => {
+  it("may be a value that throws when it is read", () => {
     const getter = {
       ok: 1,
       get broken(): never {
@@ -460,7 +460,7 @@ describe("what cannot be stored", () => {
     expect(refusal(throwsUndefined)).toContain('cannot be read ("") at $.broken');
   });
 
-  it("includes impostors of built-in classes", () => {
+  it("may be an impostor of a built-in class", () => {
     class Fake {
       get [Symbol.toStringTag](): string {
         return "Map";
@@ -469,7 +469,7 @@ describe("what cannot be stored", () => {
     expect(refusal({ fake: new Fake() })).toContain("at $.fake");
   });
 
-  it("includes nesting beyond 1000 levels, without a stack overflow", () => {
+  it("may be nested beyond 1000 levels, without a stack overflow", () => {
     for (const leaf of [1, undefined, new Date(0), new Uint8Array(1), 1n]) {
       const text = encode(nested(1_000, leaf));
       expect(encode(decode(text))).toBe(text);
@@ -481,7 +481,7 @@ describe("what cannot be stored", () => {
     }
   });
 
-  it("shows long paths by their ends", () => {
+  it("is named by the ends of its path if that is long", () => {
     const value = [...Array(20).keys()].reduceRight<unknown>(
       (inner, i) => ({ [`k${i}`]: inner }),
       () => 1,
@@ -524,12 +524,12 @@ describe("size", () => {
     );
   });
 
-  it("holds for a mebibyte", () => {
+  it("may be exactly a mebibyte", () => {
     expect(encode("x".repeat(mebibyte - 2))).toHaveLength(mebibyte);
     expect(() => encode("x".repeat(mebibyte - 1))).toThrow(`has ${mebibyte + 1} bytes`);
   });
 
-  it("stops early at what can never fit", () => {
+  it("is not measured further once the value can never fit", () => {
     let bomb: unknown = [];
     for (let i = 0; i < 60; i++) bomb = [bomb, bomb]; // 2^60 values, each of them storable
     const tooMuch = "has more than 4194304 bytes, the limit is 1048576 bytes";
@@ -573,7 +573,7 @@ describe("decode", () => {
     expect(() => decode(text)).toThrow(SerializationError);
   });
 
-  it("reads plain JSON of any depth, since that needs no walk", () => {
+  it("reads plain JSON of any depth, because that needs no walk", () => {
     expect(() => decode("[".repeat(100_000) + "]".repeat(100_000))).not.toThrow();
   });
 });
@@ -610,7 +610,7 @@ describe("round trips", () => {
     ),
   }));
 
-  it("give back what was put in", () => {
+  it("return what was put in", () => {
     fc.assert(
       fc.property(anyValue, (value) => {
         const text = encode(value);

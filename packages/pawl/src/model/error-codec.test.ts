@@ -7,7 +7,7 @@ const roundTrip = (thrown: unknown): unknown => decodeError(encodeError(thrown))
 const describeThrown = (thrown: unknown): unknown => describeError(encodeError(thrown));
 
 describe("encodeError", () => {
-  it("keeps what identifies an error", () => {
+  it("keeps class, name, message, code and cause of an error", () => {
     const cause = Object.assign(new RangeError("inner"), { code: "EINNER" });
     const error = Object.assign(new TypeError("outer", { cause }), { code: 42, name: "Custom" });
     const back = roundTrip(error) as TypeError & { code: number };
@@ -35,11 +35,11 @@ describe("encodeError", () => {
       const back = roundTrip(thrown) as Error;
       expect(back).toBeInstanceOf(Error);
       expect(back.message).toBe(`thrown value: cannot store ${found}`);
-      expect(isNonRetryable(back)).toBe(false); // the author threw it; it is retried like any other
+      expect(isNonRetryable(back)).toBe(false); // the author threw it, so it is retried like any other
     }
   });
 
-  it("takes what is like an error as one", () => {
+  it("treats an error-like object as an error", () => {
     class ApiFault {
       name = "ApiFault";
       message = "quota exceeded";
@@ -67,7 +67,7 @@ describe("encodeError", () => {
     expect(back).toMatchObject({ code: `${"C".repeat(256)}… (1000 characters)` });
   });
 
-  it("ends cycles and long chains of causes", () => {
+  it("cuts off cycles and long chains of causes", () => {
     const loop = new Error("loop");
     loop.cause = new Error("inner", { cause: loop });
     const back = roundTrip(loop) as { cause: Error };
@@ -113,7 +113,7 @@ describe("encodeError", () => {
     expect(roundTrip(trap)).toBeInstanceOf(Error);
   });
 
-  it("always stays below its size, whatever is escaped", () => {
+  it("always stays below its size limit, whatever must be escaped", () => {
     const worst = "\u0000".repeat(100_000);
     let error: Error = new AggregateError(
       Array.from({ length: 100 }, () => new Error(worst, { cause: worst })),
@@ -175,7 +175,7 @@ describe("describeError", () => {
     });
   });
 
-  it("shows whatever else was thrown", () => {
+  it("shows any other thrown value", () => {
     expect(describeThrown("boom")).toEqual({ name: "Error", message: "boom" });
     expect(describeThrown(undefined)).toEqual({
       name: "Error",

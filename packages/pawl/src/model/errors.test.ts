@@ -50,7 +50,7 @@ describe("WorkflowError", () => {
 describe("NonRetryableError", () => {
   class Declined extends NonRetryableError {}
 
-  it("has a message and maybe a name of its own", () => {
+  it("has a message and, if given, a name of its own", () => {
     expect(String(new NonRetryableError("no"))).toBe("NonRetryableError: no");
     expect(String(new NonRetryableError("no", "CardDeclined"))).toBe("CardDeclined: no");
     expect(new NonRetryableError("").message).toBe("");
@@ -91,7 +91,7 @@ describe("NonRetryableError", () => {
     }
   });
 
-  it("does not trip over an error that cannot be read", () => {
+  it("survives the check of an object that cannot be read", () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     expect(isNonRetryable(proxy)).toBe(false);
@@ -123,7 +123,7 @@ describe("errors an author can catch", () => {
     ]);
   });
 
-  it("are named like their class and leave no fields behind", () => {
+  it("are named like their class and have no enumerable fields", () => {
     for (const [name, Class] of classes) {
       if (name === "WorkflowError") continue;
       const error = new Class("message");
@@ -133,7 +133,7 @@ describe("errors an author can catch", () => {
     }
   });
 
-  it("are retried when another attempt may help", () => {
+  it("are retried only if another attempt may help", () => {
     expect(isNonRetryable(new errors.StepTimeoutError("late"))).toBe(false);
     expect(isNonRetryable(new errors.WaitTimeoutError("late"))).toBe(false);
     expect(isNonRetryable(new errors.ValidationError("wrong"))).toBe(true);

@@ -19,7 +19,7 @@ describe("idMaker", () => {
     expect(newId() > before).toBe(true);
   });
 
-  it("increases within a millisecond and when the clock steps back, also past a carry", () => {
+  it("increases within a millisecond and when the clock steps back, even past a carry", () => {
     let now = 1_700_000_000_000;
     const newId = idMaker({ clock: { now: () => now }, random: ones });
     const ids = Array.from({ length: 200 }, (_, i) => {

@@ -4,7 +4,7 @@ import { checkOptions } from "./known-options.js";
 
 const known = { name: true, run: true } as const;
 
-test("options that there are pass as they are", () => {
+test("known options pass unchanged", () => {
   const given = { name: "a", run: undefined };
   expect(checkOptions("it", given, known)).toBe(given);
   expect(checkOptions("it", {}, known)).toEqual({});

@@ -66,7 +66,7 @@ describe("resolveLimits", () => {
     },
   );
 
-  it("refuses what the databases cannot hold", () => {
+  it("refuses limits that the databases cannot hold", () => {
     expect(() => resolveLimits({ instanceIdMaxLength: 101 })).toThrow("from 1 to 100, got 101");
     expect(() => resolveLimits({ stepResultMaxBytes: 2 ** 24 })).toThrow(
       "limits.stepResultMaxBytes",

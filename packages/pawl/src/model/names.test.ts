@@ -71,7 +71,7 @@ describe.each([
     }
   });
 
-  it("refuses what databases cannot keep", () => {
+  it("refuses names that databases cannot keep", () => {
     for (const name of unstorable) {
       const error = thrown(() => valid(name, defaultLimits)) as Error;
       expect(error).toBeInstanceOf(mistake);
@@ -80,7 +80,7 @@ describe.each([
     }
   });
 
-  it("refuses nothing and non-strings", () => {
+  it("refuses an empty name and non-strings", () => {
     expect(() => valid("", defaultLimits)).toThrow(`${field} must not be empty`);
     for (const given of [undefined, null, 1, {}, Symbol("a")]) {
       expect(() => valid(given, defaultLimits)).toThrow(`${field} must be a string`);
@@ -88,7 +88,7 @@ describe.each([
   });
 });
 
-it("a caller's event id gives INVALID_REQUEST", () => {
+it("an invalid event id of a caller is an INVALID_REQUEST", () => {
   expect(thrown(() => validEventId("", defaultLimits))).toMatchObject({ code: "INVALID_REQUEST" });
 });
 

@@ -21,9 +21,9 @@ test.each<[unknown, string]>([
   expect(show(value)).toBe(shown);
 });
 
-test("is bounded, and never cut inside a character", () => {
+test("the text is bounded, and never cut within a character", () => {
   expect(show(Array(10_000).fill(1))).toBe(`[${"1, ".repeat(20)}…]`);
   const long = show({ text: "😀".repeat(1_000_000) });
   expect(long.length).toBeLessThanOrEqual(501);
-  expect(() => encodeURIComponent(long)).not.toThrow(); // as a lone surrogate would make it
+  expect(() => encodeURIComponent(long)).not.toThrow(); // a lone surrogate would throw
 });

@@ -22,17 +22,17 @@ describe("status words", () => {
     ]);
   });
 
-  it("are live or terminal, never both; unknown is neither", () => {
+  it("are live or terminal, never both, and unknown is neither", () => {
     expect([...liveStates, ...terminalStates, "unknown"].toSorted()).toEqual(
       instanceStatusNames.toSorted(),
     );
   });
 
-  it("are terminal when finished", () => {
+  it("are terminal when the instance has ended", () => {
     expect(instanceStatusNames.filter(isTerminal)).toEqual(["complete", "errored", "terminated"]);
   });
 
-  it("are told from other words", () => {
+  it("are distinguished from other words", () => {
     expect(instanceStatusNames.every(isInstanceStatusName)).toBe(true);
     for (const other of ["completed", "Queued", "", "toString", undefined, 1]) {
       expect(isInstanceStatusName(other)).toBe(false);

@@ -12,7 +12,7 @@ import {
 const states = Object.keys(transitions) as InstanceState[];
 const commands: Command[] = [...userCommands, ...engineCommands];
 
-/** Where a sequence of commands leads; a refused command changes nothing. */
+/** Returns where a sequence of commands leads. A refused command changes nothing. */
 function follow(start: InstanceState, sequence: Command[]): InstanceState {
   return sequence.reduce((state, command) => {
     const result = transition(state, command);
@@ -31,7 +31,7 @@ describe("transition", () => {
     }
   });
 
-  it("pauses at once what is not running, and at the next step boundary what is", () => {
+  it("pauses an instance at once unless it runs, and else at the next step boundary", () => {
     expect(transition("queued", "pause")).toEqual({ state: "paused" });
     expect(transition("waiting", "pause")).toEqual({ state: "paused" });
     expect(transition("running", "pause")).toEqual({ state: "waitingForPause" });
@@ -39,29 +39,29 @@ describe("transition", () => {
     expect(transition("waitingForPause", "release")).toEqual({ state: "paused" });
   });
 
-  it("runs no code when the owner of a pausing instance died", () => {
+  it("runs no code of a pausing instance whose owner died", () => {
     expect(transition("waitingForPause", "claim")).toEqual({ state: "paused" });
     expect(transition("running", "claim")).toEqual({ state: "running" });
   });
 
-  it("lets finish beat pause", () => {
+  it("lets a finish beat a pause", () => {
     expect(transition("waitingForPause", "complete")).toEqual({ state: "complete" });
     expect(transition("waitingForPause", "fail")).toEqual({ state: "errored" });
   });
 
-  it("resumes only what is paused or pausing", () => {
+  it("resumes only a paused or pausing instance", () => {
     for (const state of states) {
       const expected = { paused: "queued", waitingForPause: "running" }[state as string] ?? state;
       expect(transition(state, "resume")).toEqual({ state: expected });
     }
   });
 
-  it("gives a live instance back as queued, or waiting when it parked", () => {
+  it("gives a released instance back as queued, and a parked one as waiting", () => {
     expect(transition("running", "release")).toEqual({ state: "queued" });
     expect(transition("running", "park")).toEqual({ state: "waiting" });
   });
 
-  it("keeps the status when an event arrives, and refuses it at the end", () => {
+  it("keeps the status when an event arrives, and refuses events after the end", () => {
     for (const state of liveStates) expect(transition(state, "sendEvent")).toEqual({ state });
     for (const state of terminalStates) {
       expect(transition(state, "sendEvent")).toEqual({ refused: "INSTANCE_TERMINAL" });
@@ -82,7 +82,7 @@ describe("transition", () => {
     for (const state of states) expect(transition(state, "restart")).toEqual({ state: "queued" });
   });
 
-  it("never answers a person with IMPOSSIBLE, nor the engine with INSTANCE_TERMINAL", () => {
+  it("never answers a user with IMPOSSIBLE, nor the engine with INSTANCE_TERMINAL", () => {
     for (const state of states) {
       for (const command of userCommands) {
         expect(transition(state, command)).not.toEqual({ refused: "IMPOSSIBLE" });
@@ -102,7 +102,7 @@ describe("transition", () => {
     }
   });
 
-  it("ends for good, except by restart", () => {
+  it("never leaves a terminal state, except by restart", () => {
     fc.assert(
       fc.property(fc.constantFrom(...terminalStates), anyCommands, (start, sequence) => {
         const withoutRestart = sequence.filter((command) => command !== "restart");
@@ -120,7 +120,7 @@ describe("transition", () => {
     );
   });
 
-  it("takes pause, resume and restart twice like once", () => {
+  it("makes pause, resume and restart idempotent", () => {
     fc.assert(
       fc.property(anyState, fc.constantFrom("pause", "resume", "restart"), (state, command) => {
         expect(follow(state, [command, command])).toBe(follow(state, [command]));
@@ -128,7 +128,7 @@ describe("transition", () => {
     );
   });
 
-  it("can finish from everywhere: no live state is a dead end", () => {
+  it("leads from every state to an end, so that no live state is a dead end", () => {
     fc.assert(
       fc.property(anyState, anyCommands, (start, sequence) => {
         const state = follow(start, sequence);

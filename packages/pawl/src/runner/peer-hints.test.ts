@@ -29,7 +29,7 @@ function setUp() {
   return { others, told, ask, hear: (hint: Hint) => listener?.hear(hint, "other"), waiters };
 }
 
-test("who asked for an end is told, each alone", () => {
+test("each process that asked for an end is told, alone", () => {
   const { others, told, ask } = setUp();
   for (const asker of ["a", "b", "a"]) ask(asker);
   others.ended(target);
@@ -39,14 +39,14 @@ test("who asked for an end is told, each alone", () => {
   ]);
 });
 
-test("where many have asked all are told", () => {
+test("all processes are told if many have asked", () => {
   const { others, told, ask } = setUp();
   for (let n = 0; n < 150; n++) ask(`process ${n}`);
   others.ended(target);
   expect(told).toEqual([["ended", "all"]]);
 });
 
-test("who asks after the end is told once for each end", () => {
+test("a process that asks after the end is told once for each end", () => {
   const { others, told, ask } = setUp();
   others.ended(target);
   for (let n = 0; n < 3; n++) ask("late");

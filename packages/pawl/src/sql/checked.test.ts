@@ -13,7 +13,7 @@ const makers: Readonly<Record<string, (options: object) => unknown>> = {
   mysqlStore: (options) => mysqlStore(mysql.createPool({}), options),
 };
 
-test.each(Object.keys(makers))("%s refuses options that there are not", (name) => {
+test.each(Object.keys(makers))("%s refuses unknown options", (name) => {
   expect(() => makers[name]?.({ prefix: "a_" })).toThrow(
     new RegExp(`^${name}: unknown option "prefix"; the options are .*clock$`),
   );
@@ -25,6 +25,6 @@ test.each([
   ["postgresStore", { schema: "1a" }, "schema must be 1 to 40 letters"],
   ["postgresStore", { connections: 0 }, "connections must be a whole number from 1, got 0"],
   ["mysqlStore", { connections: 1.5 }, "connections must be a whole number from 1, got 1.5"],
-])("%s with %j: %s", (name, options, message) => {
+])("%s with %j throws: %s", (name, options, message) => {
   expect(() => makers[name]?.(options)).toThrow(message);
 });

@@ -15,7 +15,7 @@ const created = ({ iid }: NewInstance): CreateAnswer => ({
   leased: false,
 });
 
-/** Writes are answered when told to, in the order in which they came. */
+/** Makes a world in which writes are answered when told to, in the order in which they came. */
 function setUp() {
   const time = new VirtualTime();
   const sent: { how: "together" | "alone"; iids: string[]; runner: string | null }[] = [];
@@ -53,14 +53,14 @@ const nextRound = (): Promise<void> =>
 const iids = (instances: readonly NewInstance[]): string[] => instances.map(({ iid }) => iid);
 
 describe("creates", () => {
-  it("a lone one is sent in the next round", async () => {
+  it("are sent in the next round", async () => {
     const { create, sizes } = setUp();
     void create([anInstance()]);
     await nextRound();
     expect(sizes()).toEqual(["together 1"]);
   });
 
-  it("that come while one is on its way travel together, each with its own answers", async () => {
+  it("that come while one is on its way travel together, and each gets its own answers", async () => {
     const { create, succeed, sizes } = setUp();
     const requests = [1, 2, 3, 1].map((size) => someInstances(size));
     const answers = [create(requests[0]!)];
@@ -76,7 +76,7 @@ describe("creates", () => {
     expect(await Promise.all(answers)).toEqual(requests.map(iids));
   });
 
-  it("for other runners travel apart", async () => {
+  it("for different runners travel apart", async () => {
     const { create, succeed, sent } = setUp();
     for (const runner of ["a", null, "a", null]) void create([anInstance()], runner);
     await nextRound();
@@ -89,7 +89,7 @@ describe("creates", () => {
     ]);
   });
 
-  it("are so many, and so long, at a time; one alone may be more", async () => {
+  it("are limited in number and length per group, except for a request that exceeds both alone", async () => {
     const { create, succeed, sizes } = setUp();
     const long = { params: "x".repeat(700_000) };
     for (const size of [201, 150, 50, 1]) void create(someInstances(size));
@@ -102,7 +102,7 @@ describe("creates", () => {
     expect(sizes()).toEqual(["together 201", "together 200", "together 2", "together 1"]);
   });
 
-  it("are each written alone when one may be to blame, and nobody waits for that", async () => {
+  it("are each written alone when one may be to blame, without delaying others", async () => {
     const { create, fail, succeed, sizes } = setUp();
     const requests = [1, 2, 1].map((size) => someInstances(size));
     const answers = requests.map((request) => create(request));
@@ -125,7 +125,7 @@ describe("creates", () => {
     await later;
   });
 
-  it("a lone one is written again for a lock, not for a mistake", async () => {
+  it("that are alone are written again after a lock, but not after a mistake", async () => {
     const { create, fail, sizes } = setUp();
     const locked = create([anInstance()]);
     await nextRound();
@@ -141,7 +141,7 @@ describe("creates", () => {
     expect(sizes().slice(2)).toEqual(["together 1"]);
   });
 
-  it("are given up together when the store is away", async () => {
+  it("fail together when the store is away", async () => {
     const { create, fail, sizes } = setUp();
     const answers = Array.from({ length: 200 }, () => create([anInstance()]));
     await nextRound();
@@ -151,7 +151,7 @@ describe("creates", () => {
     expect(sizes()).toEqual(["together 200"]);
   });
 
-  it("do not wait for a group that takes long, unless three do", async () => {
+  it("do not wait for a slow group, unless three are on their way", async () => {
     const { create, pass, succeed, sizes } = setUp();
     const pair = (): void => [1, 2].forEach(() => void create([anInstance()]));
     for (let n = 0; n < 5; n++) {
@@ -167,7 +167,7 @@ describe("creates", () => {
     expect(sizes().slice(3)).toEqual(["together 4"]);
   });
 
-  it("wait for the newest group, not for one before it that is answered late", async () => {
+  it("wait for the newest group, not for an earlier one that is answered late", async () => {
     const { create, pass, succeed, sizes } = setUp();
     void create([anInstance()]);
     await nextRound();

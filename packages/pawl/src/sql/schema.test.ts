@@ -4,7 +4,10 @@ import { postgresDialect } from "./dialects/postgres.js";
 import { sqliteDialect } from "./dialects/sqlite.js";
 import { schemaStatements } from "./migrate.js";
 
-/** A changed file is a changed schema: it needs a migration. After adding one: `npx vitest run --project unit schema -u`. */
+/**
+ * A changed file means a changed schema, which needs a migration. After adding one: `npx vitest run --project
+ * unit schema -u`.
+ */
 describe("the schema", () => {
   for (const dialect of [sqliteDialect("pawl_"), postgresDialect("pawl"), mysqlDialect("pawl_")]) {
     it(`of ${dialect.name} is the recorded one`, async () => {

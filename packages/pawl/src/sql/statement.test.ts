@@ -25,7 +25,7 @@ describe("statements", () => {
     ]);
   });
 
-  it("quote what an array of PostgreSQL would read otherwise, and leave a column of nulls empty", () => {
+  it("quote texts that a PostgreSQL array would misread, and leave a column of nulls empty", () => {
     const sql = new Sql(postgresDialect("pawl"), clock);
     const statement = sql.prepare(
       "s",
@@ -37,7 +37,7 @@ describe("statements", () => {
     ]);
   });
 
-  it("look rows up by a key: on PostgreSQL so that no plan walks along the index", () => {
+  it("join by a key, on PostgreSQL so that no plan walks along the index", () => {
     const join = "SELECT 1 FROM r JOIN ticket AS t ON t.tid == r.iid";
     const textOn = (dialect: Dialect): string => new Sql(dialect, clock).prepare("s", join).text;
     expect(textOn(postgresDialect("p"))).toMatch(/ON t\.tid = ANY \(ARRAY\[r\.iid\]\)$/);
@@ -66,7 +66,7 @@ describe("statements", () => {
     ]);
   });
 
-  it("use the database's own time without a clock", () => {
+  it("use the database's own time if there is no clock", () => {
     for (const dialect of [postgresDialect("p"), sqliteDialect("p_"), mysqlDialect("p_")]) {
       const sql = new Sql(dialect, undefined);
       const statement = sql.prepare("now", "SELECT :now AS now");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { waitMaskOf } from "./wait-mask.js";
 
-/** As the database does it: bitwise on 64-bit integers. */
+/** Compares masks as the database does: bitwise on 64-bit integers. */
 const meets = (a: number, b: number): boolean => (BigInt(a) & BigInt(b)) !== 0n;
 
 describe("waitMaskOf", () => {
@@ -17,7 +17,7 @@ describe("waitMaskOf", () => {
     expect(waitMaskOf(["a", "a"])).toBe(waitMaskOf(["a"]));
   });
 
-  it("tells most types apart", () => {
+  it("distinguishes most types", () => {
     const bits = new Set(Array.from({ length: 48 }, (_, i) => waitMaskOf([`type-${i}`])));
     expect(bits.size).toBeGreaterThan(20);
   });

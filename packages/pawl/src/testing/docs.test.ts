@@ -1,4 +1,5 @@
-// The examples of docs/testing.md: each region is quoted there word for word, which the last test checks.
+// These are the examples of docs/testing.md. Each region is quoted there word for word, which the last test
+// checks.
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "../index.js";
@@ -38,7 +39,7 @@ afterEach(async () => {
   for (const h of open.splice(0)) await h.close();
 });
 
-test("first", async () => {
+test("the first example runs an order to its end", async () => {
   // #region first
   const h = await createHarness({ workflows });
   h.mockStep("charge", "payment-1");
@@ -56,7 +57,7 @@ test("first", async () => {
   // #endregion
 });
 
-test("failures", async () => {
+test("the failures example fails attempts and a wait", async () => {
   const h = await started();
   // #region failures
   h.mockStep("charge", new Error("card declined"), { times: 2 }); // two attempts fail
@@ -72,7 +73,7 @@ test("failures", async () => {
   expect(charge).toMatchObject({ attempts: [{ n: 1 }, { n: 2 }, { n: 3 }] });
 });
 
-test("crash", async () => {
+test("the crash example finishes the step with a second runner", async () => {
   const h = await started();
   // #region crash
   h.mockStep("charge", () => new Promise(() => {}), { times: 1 }); // hangs
@@ -88,7 +89,7 @@ test("crash", async () => {
   // #endregion
 });
 
-test("replay", async () => {
+test("the replay example finds a renamed step", async () => {
   const h = await started();
   h.mockStep("charge", "payment-1");
   await h.waitForStatus("order", "o1", "waiting");

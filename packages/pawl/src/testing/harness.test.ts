@@ -13,7 +13,7 @@ import { openMemorySqlite } from "./memory-sqlite.js";
 
 type Order = { readonly n: number };
 
-/** What the bodies did, and what they await. */
+/** What the bodies did. `gate` is what they await. */
 const log: string[] = [];
 let gate: Promise<void> = Promise.resolve();
 
@@ -48,7 +48,7 @@ const approval = defineWorkflow({
 
 const workflows = { ORDER: { name: "order", workflow: OrderWorkflow } } as const;
 
-/** One step, tried up to three times with an hour between. */
+/** A workflow with one step, tried up to three times with an hour between. */
 function flaky(body: () => unknown) {
   return defineWorkflow({
     name: "flaky",
@@ -135,7 +135,7 @@ describe("doubles", () => {
     expect(log).toEqual(["charge"]);
   });
 
-  test("mocks with times act one after the other, and then the body again", async () => {
+  test("mocks with times apply one after the other, and then the body again", async () => {
     const h = await harnessed({ workflows: { FLAKY: flaky(() => "real") } });
     h.mockStep("call", new Error("first"), { times: 1 });
     h.mockStep("call", new Error("second"), { times: 1 });
@@ -156,7 +156,7 @@ describe("doubles", () => {
     ]);
   });
 
-  test("a mock without times holds when those with are used up, and the newest one counts", async () => {
+  test("a mock without times applies after those with times, and the newest one counts", async () => {
     const h = await harnessed({ workflows: { FLAKY: flaky(() => "real") } });
     h.mockStep("call", "old");
     h.mockStep("call", "lasting");
@@ -168,7 +168,7 @@ describe("doubles", () => {
     expect(outputs.toSorted((a, b) => a.localeCompare(b))).toEqual(["lasting", "lasting", "once"]);
   });
 
-  test("a function stands in for a body, and sees its attempt", async () => {
+  test("a function stands in for a body, and receives its attempt", async () => {
     const h = await harnessed({ workflows: { FLAKY: flaky(() => "real") } });
     h.disableRetryDelays();
     h.mockStep("call", ({ attempt, instanceId }) => {
@@ -191,7 +191,7 @@ describe("doubles", () => {
     });
   });
 
-  test("times must be a number", async () => {
+  test("times must be at least 1", async () => {
     const h = await harnessed({ workflows });
     expect(() => h.mockStep("charge", 1, { times: 0 })).toThrow("times must be a number from 1");
   });
@@ -215,7 +215,7 @@ describe("doubles", () => {
     await h.waitForStep("naps", "n1", "b");
   });
 
-  test("retry delays stay, unless disabled", async () => {
+  test("retry delays stay unless they are disabled", async () => {
     const body = vi.fn(() => {
       throw new Error("no");
     });
@@ -230,7 +230,7 @@ describe("doubles", () => {
     expect(await h.status("flaky", "f1")).toMatchObject({ status: "errored" });
   });
 
-  test("forceTimeout fails attempts of a step without its body", async () => {
+  test("forceTimeout fails the attempts of a step without calling its body", async () => {
     const body = vi.fn(() => "real");
     const h = await harnessed({ workflows: { FLAKY: flaky(body) } });
     h.forceTimeout("call");
@@ -285,7 +285,7 @@ describe("doubles", () => {
 });
 
 describe("runners", () => {
-  test("another runner finishes what a crashed one began, when its lease has run out", async () => {
+  test("another runner finishes what a crashed one began, once its lease has run out", async () => {
     const h = await harnessed({ workflows, runner: { leaseMs: 30_000 } });
     h.disableSleeps();
     gate = new Promise(() => {});
@@ -307,7 +307,7 @@ describe("runners", () => {
     expect(log).toEqual(["reserve 1", "reserve 2", "charge"]);
   });
 
-  test("what a crashed runner still does has no effect", async () => {
+  test("a crashed runner's body no longer has any effect", async () => {
     const h = await harnessed({ workflows });
     let release = (): void => {};
     gate = new Promise((resolve) => (release = resolve));
@@ -334,7 +334,7 @@ describe("runners", () => {
     expect(log).toEqual(["reserve 1", "charge"]);
   });
 
-  test("without a runner, nothing can run", async () => {
+  test("nothing can run without a runner", async () => {
     const h = await harnessed({ workflows });
     await h.crashRunner(h.runner);
     await expect(h.runUntilIdle()).rejects.toThrow("no runner is left");
@@ -342,7 +342,7 @@ describe("runners", () => {
     await expect(h.crashRunner(h.runner)).rejects.toThrow("no such runner");
   });
 
-  test("a tick is bounded as in createWorkflows", async () => {
+  test("a tick has the same bounds as in createWorkflows", async () => {
     const h = await harnessed({ workflows });
     await h.workflows.ORDER.create({ id: "o1", params: { n: 1 } });
     await h.workflows.ORDER.create({ id: "o2", params: { n: 2 } });
@@ -353,14 +353,14 @@ describe("runners", () => {
 });
 
 describe("bounds", () => {
-  test("runUntilIdle names what hangs, after some real time", async () => {
+  test("runUntilIdle names the step that hangs, after some real time", async () => {
     const h = await harnessed({ workflows, timeoutMs: 100 });
     gate = new Promise(() => {});
     await h.workflows.ORDER.create({ id: "o1", params: { n: 7 } });
     await expect(h.runUntilIdle()).rejects.toThrow(
       'instance "o1" of workflow "order" runs step "reserve"',
     );
-    // It is not idle now, either.
+    // The harness is not idle now, either.
     await expect(h.runUntilIdle()).rejects.toThrow('step "reserve"');
   });
 
@@ -393,7 +393,7 @@ describe("bounds", () => {
     expect(log.length).toBeLessThan(30);
   });
 
-  test("a store that does not answer is named, with the verb", async () => {
+  test("a store that does not answer is reported, with the verb", async () => {
     const clock = new VirtualTime();
     const store = sqliteStore(await openMemorySqlite(), { clock });
     let answer = (): void => {};
@@ -429,7 +429,7 @@ describe("bounds", () => {
     );
   });
 
-  test("waitForStep gives the step, or says where the run stands", async () => {
+  test("waitForStep returns the step, or says where the run stands", async () => {
     const h = await harnessed({ workflows });
     await h.workflows.ORDER.create({ id: "o1", params: { n: 7 } });
     expect(await h.waitForStep("order", "o1", "reserve")).toMatchObject({
@@ -443,7 +443,7 @@ describe("bounds", () => {
     );
   });
 
-  test("history has all pages", async () => {
+  test("history includes all pages", async () => {
     const h = await harnessed({
       limits: { pageSizeMax: 3, pageSizeDefault: 3 },
       workflows: {
@@ -491,12 +491,12 @@ describe("the store", () => {
     );
   });
 
-  test("in memory needs a driver, and says which", async () => {
+  test("in memory needs a driver, and the error says which", async () => {
     const missing = openMemorySqlite(() => Promise.reject(new Error("no such module")));
     await expect(missing).rejects.toThrow("npm install --save-dev @photostructure/sqlite");
   });
 
-  test("in memory comes from the first driver that is there", async () => {
+  test("in memory uses the first driver that is there", async () => {
     const opened: string[] = [];
     function Database(file: string): void {
       opened.push(file);
@@ -510,7 +510,7 @@ describe("the store", () => {
   });
 });
 
-test("close cuts off what hangs, and can come at any time", async () => {
+test("close cuts off whatever hangs, and can be called at any time", async () => {
   const h = await createHarness({ workflows });
   gate = new Promise(() => {});
   await h.workflows.ORDER.create({ id: "o1", params: { n: 7 } });

@@ -36,7 +36,7 @@ type Recording = {
   readonly meanwhile?: (h: Harness<Registered, SqliteHandle>) => Promise<void>;
 };
 
-/** What is left of a run of that code; as if it had been kept in a file. */
+/** Runs the code, and returns its history as if it had been kept in a file. */
 async function record(code: Code, { params, names, meanwhile }: Recording = {}) {
   const h = await createHarness({
     workflows: { ORDER: workflow(code) },
@@ -69,7 +69,7 @@ const abc: Code = async (step) => {
 };
 
 describe("passes", () => {
-  test("the code that was recorded, without calling a body", async () => {
+  test("for the code that was recorded, without calling a body", async () => {
     const body = vi.fn(() => 7);
     const code: Code = async (step, { payload }) => {
       const a = await step.do("a", body);
@@ -86,7 +86,7 @@ describe("passes", () => {
     expect(body).toHaveBeenCalledTimes(1);
   });
 
-  test("a class, or its entry in a registry", async () => {
+  test("for a class, or its entry in a registry", async () => {
     class Order extends WorkflowEntrypoint<{ readonly rate: number }> {
       async run({ instanceId }: WorkflowEvent, step: WorkflowStep): Promise<unknown> {
         return `${instanceId} ${(await step.do("a", () => 2)) * this.env.rate}`;
@@ -99,7 +99,7 @@ describe("passes", () => {
     expect((await replay(history, entry, { env })).output).toBe("o1 20");
   });
 
-  test("more steps after the recorded ones", async () => {
+  test("for code with more steps after the recorded ones", async () => {
     const history = await record(abc);
     const result = await passes(history, async (step) => {
       await abc(step, {} as never);
@@ -111,7 +111,7 @@ describe("passes", () => {
     });
   });
 
-  test("a run that is still waiting, and goes nowhere", async () => {
+  test("for a run that is still waiting, which stays open", async () => {
     const code: Code = async (step) => {
       await step.do("a", () => 1);
       await step.sleep("nap", "1 hour");
@@ -126,7 +126,7 @@ describe("passes", () => {
     expect(await passes(history, code)).toEqual({ status: "open", added: [] });
   });
 
-  test("events and errors as they were recorded, whoever won", async () => {
+  test("with events and errors as they were recorded, whichever won", async () => {
     const code: Code = async (step) => {
       const failed = await step
         .do("no", { retries: { limit: 0, delay: 0 } }, () => {
@@ -149,7 +149,7 @@ describe("passes", () => {
     expect(output).toEqual(["TypeError no", "event"]);
   });
 
-  test("steps that were called side by side, in another order", async () => {
+  test("for parallel steps that are called in another order", async () => {
     const history = await record((step) => {
       return Promise.all([step.do("a", () => 1), step.do("b", () => 2)]);
     });
@@ -159,7 +159,7 @@ describe("passes", () => {
     expect(output).toEqual([2, 1]);
   });
 
-  test("a step that was in flight, and has no row yet", async () => {
+  test("for a step that was in flight and has no row yet", async () => {
     const code: Code = (step) =>
       Promise.all([step.do("a", () => 1), step.do("b", () => new Promise<number>(() => {}))]);
     const h = await createHarness({ workflows: { ORDER: workflow(code) } });
@@ -171,7 +171,7 @@ describe("passes", () => {
     expect(await passes(history, code)).toMatchObject({ status: "open", added: [{ name: "b" }] });
   });
 
-  test("code that awaits other things between its steps", async () => {
+  test("for code that awaits other things between its steps", async () => {
     const history = await record(abc);
     const { output } = await passes(
       history,
@@ -187,7 +187,7 @@ describe("passes", () => {
     expect(output).toBe(6);
   });
 
-  test("counted step names, because the history says so", async () => {
+  test("with counted step names, because the history says so", async () => {
     const code: Code = async (step) => {
       const results: number[] = [];
       for (let n = 0; n < 3; n++) results.push(await step.do("again", () => n));
@@ -204,7 +204,7 @@ describe("passes", () => {
     );
   });
 
-  test("an earlier run of an instance", async () => {
+  test("for an earlier run of an instance", async () => {
     const history = await record(abc);
     let first: ExportedHistory | undefined;
     await record(abc, {
@@ -222,7 +222,7 @@ describe("passes", () => {
     expect(history.iid).not.toBe(first?.iid);
   });
 
-  test("children that were created outside of a step keep their ids", async () => {
+  test("with the same ids for children that were created outside of a step", async () => {
     const code: Code = async (step) => step.do("a", () => 1);
     const history = await record(code);
     class Parent extends WorkflowEntrypoint {
@@ -238,7 +238,7 @@ describe("passes", () => {
   });
 });
 
-describe("names the first divergence", () => {
+describe("reports the first divergence", () => {
   test("a step that is missing at the end", async () => {
     const error = await divergence(await record(abc), async (step) => {
       await step.do("a", () => 0);
@@ -307,7 +307,7 @@ describe("names the first divergence", () => {
     expect(error).toMatchObject({ recorded: { type: "do" }, requested: { type: "sleep" } });
   });
 
-  test("a wait that the run is in, and the code does not know", async () => {
+  test("a wait that the run is in and that the code does not call", async () => {
     const history = await record(async (step) => {
       await step.do("a", () => 1);
       await step.sleep("nap", "1 hour");
@@ -321,7 +321,7 @@ describe("names the first divergence", () => {
     );
   });
 
-  test("code that calls one after the other what was called side by side", async () => {
+  test("code that calls steps in sequence that were called in parallel", async () => {
     const history = await record((step) => {
       return Promise.all([step.do("a", () => 1), step.do("b", () => 2)]);
     });
@@ -370,6 +370,6 @@ describe("names the first divergence", () => {
   });
 });
 
-test("what is no history is refused", async () => {
+test("replay refuses a value that is not a history", async () => {
   await expect(replay({} as ExportedHistory, workflow(abc))).rejects.toThrow("exportHistory()");
 });

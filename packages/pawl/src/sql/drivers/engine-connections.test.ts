@@ -18,8 +18,8 @@ function gate() {
   return { open, passed };
 }
 
-describe("lanes", () => {
-  it("open no more connections than allowed and serve callers in order", async () => {
+describe("engine connections", () => {
+  it("are no more than allowed, and serve callers in order", async () => {
     const { lanes, opened } = setUp(2);
     const order: number[] = [];
     await Promise.all(
@@ -29,7 +29,7 @@ describe("lanes", () => {
     expect(opened.length).toBeLessThanOrEqual(2);
   });
 
-  it("leave one connection to the engine while requests hang", async () => {
+  it("include one for the engine while requests hang", async () => {
     const { lanes } = setUp(2);
     const hanging = gate();
     const requests = [1, 2, 3].map(() => lanes.use("request", () => hanging.passed));
@@ -38,7 +38,7 @@ describe("lanes", () => {
     await Promise.all(requests);
   });
 
-  it("let a request in beside an engine that has always more to do", async () => {
+  it("let a request in beside an engine that always has more to do", async () => {
     const { lanes } = setUp(2);
     const order: string[] = [];
     const engine = Array.from({ length: 10 }, () =>
@@ -48,12 +48,12 @@ describe("lanes", () => {
     expect(order.indexOf("request")).toBeLessThan(5);
   });
 
-  it("let requests through when there is only one connection", async () => {
+  it("serve requests even if there is only one", async () => {
     const { lanes } = setUp(1);
     expect(await lanes.use("request", async () => "done")).toBe("done");
   });
 
-  it("replace a broken connection, used or idle", async () => {
+  it("are replaced when broken, whether in use or idle", async () => {
     const { lanes, opened, closed } = setUp(1);
     await lanes.use("engine", async (connection) => void (connection.broken = true));
     await lanes.use("engine", async () => {});
@@ -64,13 +64,13 @@ describe("lanes", () => {
     expect(closed).toEqual(opened.slice(0, 2));
   });
 
-  it("go on after a failure", async () => {
+  it("work again after a failure", async () => {
     const { lanes } = setUp(1);
     await expect(lanes.use("engine", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(await lanes.use("engine", async () => "done")).toBe("done");
   });
 
-  it("close what is idle at once and what is busy when it is done", async () => {
+  it("close at once when idle, and when their work is done otherwise", async () => {
     const { lanes, closed } = setUp(2);
     const busy = gate();
     const work = lanes.use("engine", () => busy.passed);
