@@ -3,7 +3,7 @@ import { bundled, worker, workerd } from "./support/workerd.js";
 
 type Count = { readonly begun: number };
 
-test("an alarm with a crowd behind it starts some, and leaves the rest to what goes on after it", async ({
+test("the alarm of a crowd starts at most 200 runs itself, and the rest begin after it", async ({
   onTestFinished,
 }) => {
   const server = workerd(await bundled(worker("alarms")), "Host");
@@ -17,6 +17,6 @@ test("an alarm with a crowd behind it starts some, and leaves the rest to what g
   expect((await told()).all.begun).toBe(0);
   const patience = { timeout: 40_000, interval: 50 };
   await expect.poll(async () => (await told()).all.begun, patience).toBe(1_000);
-  // At most a look that was on its way and one of its own, 100 runs each.
+  // A handler starts at most the runs of a claim that was on its way and of one of its own, 100 each.
   expect(Math.max(...(await told()).handlers.map(({ begun }) => begun))).toBeLessThanOrEqual(200);
 });

@@ -34,7 +34,7 @@ describe("the engine in a Durable Object, in workerd", () => {
     expect(await host.do("word", { id: "word" })).toBe(true);
   });
 
-  test("errors of authors come out as they are", async () => {
+  test("an author's error reaches the caller with its class, name and message", async () => {
     await host.do("create", { binding: "FAILS", id: "custom", params: { how: "custom" } });
     expect(await host.do("thrown", { id: "custom" })).toMatchObject({
       isNonRetryable: true,
@@ -43,7 +43,7 @@ describe("the engine in a Durable Object, in workerd", () => {
     });
   });
 
-  test("errors of callers come out as WorkflowError with their code", async () => {
+  test("a caller's mistake is a WorkflowError with its code", async () => {
     const refused = (binding: string, method: string, id: unknown) =>
       host.do("refused", { binding, method, id });
     expect(await refused("STEPS", "get", "nobody")).toEqual({

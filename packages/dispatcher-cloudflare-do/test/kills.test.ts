@@ -6,7 +6,7 @@ const PATIENCE = { timeout: 50_000, interval: 20 };
 const ROUTE = "/api/workflows/tokens/instances";
 const STEPS = 8;
 
-test("kill -9 of workerd under load, again and again: all that was taken comes to its end by itself", async ({
+test("kill -9 of workerd under load, again and again, loses nothing that was accepted", async ({
   onTestFinished,
 }) => {
   const workerd = await BareWorkerd.of("kills");
@@ -15,13 +15,13 @@ test("kill -9 of workerd under load, again and again: all that was taken comes t
   const create = async (id: string): Promise<void> => {
     const init = { method: "POST", body: JSON.stringify({ id }) };
     const answer = await workerd.fetch(ROUTE, init).catch(() => null);
-    // Not heard of: it may be there or not. What was answered must be.
+    // A create that was not answered may or may not be there. An answered one must be.
     if (answer?.ok === true) taken.push(id);
   };
-  // Less often than a run may lose its owner without getting on.
+  // There are fewer kills than times that a run may lose its owner without progress.
   for (let life = 0; life < 4; life++) {
     const before = workerd.ledger.length;
-    // Requests are on their way when it is killed.
+    // Requests are on their way when workerd is killed.
     const creating = Array.from({ length: 12 }, (_, n) => create(`run-${life}-${n}`));
     await expect.poll(() => workerd.ledger.length, PATIENCE).toBeGreaterThan(before + 25);
     creating.push(create(`last-${life}`));
@@ -52,14 +52,14 @@ test("kill -9 of workerd under load, again and again: all that was taken comes t
     await expect.poll(output, PATIENCE).toHaveLength(STEPS);
     const own = entries().filter((entry) => entry.id === id);
     for (const [n, token] of ((await output()) ?? []).entries()) {
-      // The one result that was ever given, and of a body that ran.
+      // The output is the one result that was ever given, and of a body that ran.
       const all = new Set([...(given.get(`${id} ${n + 1}`) ?? []), token]);
       expect([...all], `${id} step ${n + 1}`).toEqual([token]);
       expect(own.filter((entry) => entry.step === n + 1).map((entry) => entry.token)).toContain(
         token,
       );
     }
-    // Each begun attempt has a number of its own: a kill costs one, and no more than the limit.
+    // Each attempt that began has a number of its own: a kill costs one, and no more than the limit.
     const attempts = own.map(({ step, attempt }) => `${step}.${attempt}`);
     expect(new Set(attempts).size).toBe(attempts.length);
     const page = await workerd.fetch(`${ROUTE}/${id}/history?pageSize=100`);

@@ -23,7 +23,7 @@ describe.concurrent("the number of objects", () => {
       await host.stop();
     }
     await host.start(spread({ shards: 2 }).bindings);
-    // What was asked for by mistake does not stay behind.
+    // Objects that were asked by mistake have no alarm left.
     for (const object of ["pawl-2", "pawl:waiter"]) {
       expect(await host.do("alarmAt", { object })).toBe(null);
     }
@@ -58,7 +58,7 @@ describe.concurrent("the number of objects", () => {
     expect((await new Api(host).ask("GET", "/workflows")).status).toBe(503);
   });
 
-  test("by workflow, one that is taken away and comes back goes on by itself", async ({
+  test("by workflow, runs of a workflow that is removed and comes back go on by themselves", async ({
     expect,
     onTestFinished,
   }) => {
@@ -67,7 +67,7 @@ describe.concurrent("the number of objects", () => {
     await host.do("create", { binding: "SLEEPER", id: "nap" });
     await host.stop();
     await host.start({ ...bindings, SLEEPLESS: "1" });
-    // No request comes. Its alarm does, again and again.
+    // No request comes, but the object's alarm does, again and again.
     const refusals = () => host.ledger.filter((line) => line === "start.failed").length;
     await expect.poll(refusals, PATIENCE).toBeGreaterThan(1);
     await host.stop();
@@ -76,7 +76,7 @@ describe.concurrent("the number of objects", () => {
     await expect.poll(() => host.ledger, PATIENCE).toContain("nap woke");
   });
 
-  test("may be that of the workflows", async ({ expect, onTestFinished }) => {
+  test("can be one for each workflow", async ({ expect, onTestFinished }) => {
     const host = await aHost({ onTestFinished }, spread({ shardBy: "workflow" }));
     const api = new Api(host);
     for (let n = 0; n < 5; n++) {

@@ -15,7 +15,7 @@ describe("instances over four objects, in workerd", () => {
   });
   afterAll(() => host.end());
 
-  test("each is in one of them, which its id tells, and runs there", async () => {
+  test("are each in the one object that their id tells, and run there", async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `one-${n}`);
     await Promise.all(ids.map((id) => host.do("create", { binding: "CHILD", id, params: id })));
     for (const id of ids) expect(await host.do("result", { binding: "CHILD", id })).toBe(id);
@@ -27,14 +27,14 @@ describe("instances over four objects, in workerd", () => {
     }
   });
 
-  test("the hooks of each object are called", async () => {
+  test("have the hooks of their object called", async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `one-${n}`);
     await expect
       .poll(() => ids.filter((id) => !host.ledger.includes(`${id} finished`)), PATIENCE)
       .toEqual([]);
   });
 
-  test("without an id one is chosen that leads to the object that was asked, and found", async () => {
+  test("get an id that leads to the object that was asked, if none is given", async () => {
     for (let n = 0; n < 8; n++) {
       const id = await host.do<string>("create", { binding: "CHILD", params: n });
       expect(await host.do("result", { binding: "CHILD", id })).toBe(n);
@@ -44,7 +44,7 @@ describe("instances over four objects, in workerd", () => {
   });
 
   test.each([false, true])(
-    "bindings reach any instance, also of callers that know of no shards: %s",
+    "bindings reach any instance, even for callers that do not know of shards: %s",
     async (unrouted) => {
       for (let n = 0; n < 6; n++) {
         const of = { binding: "WAITER", id: `word-${String(unrouted)}-${n}`, unrouted };
@@ -80,7 +80,7 @@ describe("instances over four objects, in workerd", () => {
       expect((await api.ask("GET", `${waiters}/nobody`)).body.code).toBe("INSTANCE_NOT_FOUND");
     });
 
-    test("creates, controls and tells", async () => {
+    test("creates, controls and shows instances", async () => {
       const ids = Array.from({ length: 6 }, (_, n) => `${prefix}-${n}`);
       for (const id of ids) {
         const one = `${waiters}/${id}`;
@@ -110,7 +110,7 @@ describe("instances over four objects, in workerd", () => {
       }
     });
 
-    test("does a keyed request once", async () => {
+    test("carries out a keyed request once", async () => {
       const keyed = (body: unknown) =>
         api.ask("POST", waiters, body, { "idempotency-key": `${prefix}-key` });
       const first = await keyed({ params: 1 });
@@ -130,7 +130,7 @@ describe("instances over four objects, in workerd", () => {
     });
   });
 
-  test("a batch is spread, answered in its order, and skips what exists", async () => {
+  test("a batch is spread, answered in its order, and skips ids that exist", async () => {
     const ids = Array.from({ length: 30 }, (_, n) => `batch-${n}`);
     await host.do("create", { binding: "EVEN", id: "batch-7", params: 2 });
     const batch = ids.map((id) => ({ id, params: 4 }));
@@ -159,7 +159,7 @@ describe("instances over four objects, in workerd", () => {
     }
   });
 
-  test("an object that stays away is told to callers as such, and what it had is found later", async () => {
+  test("an unreachable object is reported as such, and its instances are found later", async () => {
     const ids = Array.from({ length: 12 }, (_, n) => `away-${n}`);
     for (const object of objects) await host.do("lose", { object, answers: 100 });
     const batch = ids.map((id) => ({ id, params: 2 }));
@@ -183,7 +183,7 @@ describe("instances over four objects, in workerd", () => {
     expect(new Set(found).size).toBe(found.length);
     expect(found.filter((id) => id.startsWith("batch-")).toSorted()).toEqual(ids.toSorted());
     const late = found.filter((id) => id.startsWith(`${order}-late-`));
-    // The last came after the last page.
+    // The last one came after the last page.
     expect(late.length).toBe(order === "newest" ? 0 : n - 1);
     const complete = await api.pages(`${workflow}?order=${order}&pageSize=7&status=complete`);
     expect(complete.filter((id) => id.startsWith("batch-")).toSorted()).toEqual(ids.toSorted());
@@ -239,14 +239,14 @@ describe("instances over four objects, in workerd", () => {
       await host.do("create", { binding: "PARENT", id: "loser", params: { children: 8, ids } });
       expect(await host.do("result", { binding: "PARENT", id: "loser" })).toEqual(ids);
       for (const object of objects) await host.do("lose", { object, answers: 0 });
-      // The body did not notice.
+      // The body did not notice the losses.
       expect(host.ledger.filter((line) => line.startsWith("loser made"))).toEqual(["loser made 1"]);
       for (const id of ids) await host.do("result", { binding: "CHILD", id });
       expect(ids.map(runsOf)).toEqual(ids.map(() => 1));
       expect((await childrenOf(ids)).reduce((sum, count) => sum + count)).toBe(8);
     });
 
-    test("and anew by each run: a restart of the parent makes its own", async () => {
+    test("but anew by each run: a restarted parent makes its own", async () => {
       await host.do("create", { binding: "PARENT", id: "again", params: { children: 5 } });
       const first = await host.do<string[]>("result", { binding: "PARENT", id: "again" });
       await host.do("control", { binding: "PARENT", id: "again", method: "restart" });
@@ -254,7 +254,7 @@ describe("instances over four objects, in workerd", () => {
       expect(new Set([...first, ...second]).size).toBe(10);
     });
 
-    test("a taken id is told to the parent", async () => {
+    test("but a taken id is an error of the parent", async () => {
       await host.do("create", { binding: "CHILD", id: "taken", params: 0 });
       const ids = ["taken"];
       await host.do("create", { binding: "PARENT", id: "late", params: { children: 1, ids } });

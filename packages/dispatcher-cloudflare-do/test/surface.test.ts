@@ -16,12 +16,12 @@ async function raw(method: string, ...args: unknown[]) {
   return (await answer.json()) as { value?: unknown; error?: string };
 }
 
-test("over RPC an object answers to two methods, and has no values", async () => {
+test("an object has two methods over RPC, and no values", async () => {
   const answered = await (await server.dispatchFetch("http://host/")).json();
   expect(answered).toEqual(["call", "sibling"]);
 });
 
-test("what is no call of theirs is refused, and the object goes on", async () => {
+test("malformed calls are refused, and the object goes on", async () => {
   for (const call of [
     {},
     { binding: "PING" },
@@ -47,7 +47,7 @@ test("what is no call of theirs is refused, and the object goes on", async () =>
   expect(made).toEqual({ value: '"a"' });
 });
 
-test("options that cannot be meant are refused when the worker loads", async () => {
+test("invalid options are refused when the worker loads", async () => {
   const misconfigured = workerd(await bundled(worker("misconfigured")), "Host");
   onTestFinished(() => misconfigured.dispose());
   const messageOf = async (options: object): Promise<unknown> => {

@@ -6,7 +6,7 @@ type Told = { readonly struck: string | null; readonly wrong: string | null };
 type Report = { readonly undisturbed: Told; readonly struck: readonly Told[] };
 
 const faults: readonly Fault[] = ["evicted", "evicted after", "storage fails", "alarmed twice"];
-/** Of the simulator's: steps, retries, waits and their races, bodies side by side and within bodies, children. */
+/** Programs of the simulator: steps, retries, waits and their races, parallel and nested bodies, children. */
 const programs = [
   "one step",
   "three steps",
@@ -24,12 +24,13 @@ const programs = [
 ];
 
 /**
- * Each trial is an object of its own, with one program. It meets the fault at one point of its life, and has to come to
- * its end by its alarm alone: every step stored once, no body begun more often than allowed, nothing lost.
+ * Each trial is an object of its own, with one program. It meets the fault at one point of its life, and has
+ * to come to its end by its alarm alone: every step is stored once, no body begins more often than allowed,
+ * and nothing is lost.
  */
 describe("an object that meets a fault", () => {
   let end = async (): Promise<void> => {};
-  // All at once: most of the time they wait for alarms.
+  // All trials run at once, because most of the time they wait for alarms.
   const reports = new Map<string, Promise<Report>>();
   const playing = faults.flatMap((fault) => programs.map((program) => ({ fault, program })));
 

@@ -1,4 +1,5 @@
-// The examples of docs/cloudflare.md: each region is quoted there word for word, which a test checks.
+// These are the examples of docs/cloudflare.md. Each region is quoted there word for word, which a test
+// checks.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ class SignupWorkflow extends WorkflowEntrypoint<Env, { email: string }> {
   }
 }
 
-test("a workflow of Cloudflare's, with its binding", async () => {
+test("a workflow written for Cloudflare runs with its binding", async () => {
   const before = process.cwd();
   const folder = mkdtempSync(join(tmpdir(), "pawl-cloudflare-"));
   process.chdir(folder);

@@ -28,7 +28,7 @@ function start(own: Scope, ending: Ending) {
   return { child, said, exited };
 }
 
-test("close ends a runner too: nothing holds the process, and nothing is logged", () =>
+test("close ends a runner, too, so that nothing holds the process and nothing is logged", () =>
   inScope(async (own) => {
     const { said, exited } = start(own, "close");
     expect(await exited).toEqual([0, null]);
@@ -44,14 +44,14 @@ test.each([
     await until(() => said.includes("ready"), "ready");
     child.kill("SIGTERM");
     await until(() => said.includes("quick"), "the quick one stopped");
-    // Whatever ends the process ends it before it takes the message.
+    // If anything ended the process too early, it would do so before it takes this message.
     child.send("go");
     expect(await exited).toEqual([code, null]);
     expect(said).toEqual(["ready", "quick", "slow"]);
   }),
 );
 
-test("a second signal does not wait for any of them", () =>
+test("a second signal ends the process without waiting for either", () =>
   inScope(async (own) => {
     const { child, said, exited } = start(own, "drain");
     await until(() => said.includes("ready"), "ready");

@@ -16,7 +16,7 @@ import { inScope, type Scope } from "../../pawl/test/support/scope.js";
 import { servers } from "../../pawl/test/support/servers.js";
 import { Signal, until } from "../../pawl/test/support/until.js";
 
-/* Processes that tell one another. Two engines with pools of their own are two processes to the database. */
+/* Processes that send each other hints. To the database, two engines with pools of their own are two processes. */
 
 const shapeless = [
   ...["none", "changed", "awaited", "ended"].map((kind) => ({ from: "x", hints: [{ kind }] })),
@@ -27,7 +27,7 @@ const shapeless = [
   [{ kind: "due" }],
 ].map((message) => JSON.stringify(message));
 
-/** Neither a poll nor a heartbeat nor the end of a lease comes to anybody's help. */
+/** No poll, heartbeat or end of a lease comes to anybody's help. */
 const alone: StartRunnerOptions = {
   poll: { minMs: 3_600_000, maxMs: 3_600_000 },
   leaseMs: 3_600_000,
@@ -59,7 +59,7 @@ function processOn(scope: Scope, db: Database, code: Code, url = db.url) {
   return { pawl, main: pawl.workflows.MAIN, store, logged, reads };
 }
 
-/** A database, a process that serves and has looked around, and one that only asks. */
+/** Opens a database, a process that serves and has looked for work, and one that only asks. */
 async function two(scope: Scope, code: Code, options: StartRunnerOptions = alone) {
   const db = await database(scope, "postgres");
   const server = processOn(scope, db, code);
@@ -71,7 +71,7 @@ async function two(scope: Scope, code: Code, options: StartRunnerOptions = alone
   return { db, server, runner, watcher, caller: processOn(scope, db, code) };
 }
 
-/** What a process on that schema hears. */
+/** Records what a process on that schema hears. */
 async function listener(scope: Scope, url: string, schema: string) {
   const store = postgresStore(postgresPool(scope, url), { schema });
   scope.defer(() => store.close());
@@ -99,7 +99,7 @@ const listeners = ({ db, watcher }: Pick<World, "db" | "watcher">): Promise<numb
     .then((rows) => rows.map(({ pid }) => Number(pid)));
 
 describe.runIf(servers.includes("postgres"))("hints between processes on PostgreSQL", () => {
-  test("a run that another process created, and an event that it sent, are taken at once", () =>
+  test("let a process take another's new run, and an event for it, at once", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const instance = await parked(world);
@@ -107,7 +107,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe("hello");
     }));
 
-  test("a transaction's work is taken after wake", () =>
+  test("let a transaction's work be taken after wake", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const instance = await parked(world);
@@ -120,7 +120,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe("tx");
     }));
 
-  test("an event reaches a run whose body is executing elsewhere", () =>
+  test("bring an event to a run whose body is executing elsewhere", () =>
     inScope(async (scope) => {
       const begun = new Signal();
       const code: Code = async (_event, step) => {
@@ -142,7 +142,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe("beside");
     }));
 
-  test("a terminate reaches a body that executes elsewhere", () =>
+  test("bring a terminate to a body that executes elsewhere", () =>
     inScope(async (scope) => {
       const begun = new Signal();
       const aborted = new Signal();
@@ -159,7 +159,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await aborted.wait();
     }));
 
-  test("result hears of the end elsewhere, and hardly looks", () =>
+  test("tell result of an end elsewhere, so that it hardly polls", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const { caller, server } = world;
@@ -175,14 +175,14 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await other.sendEvent({ type: "go", payload: 1 });
       const sentAt = performance.now();
       expect(await result).toBe(1);
-      // Without being told it would sleep for one to ten seconds by now.
+      // Without a hint the caller would sleep for one to ten seconds by now.
       expect(performance.now() - sentAt).toBeLessThan(900);
       expect(looks()).toBe(5);
       await warm.sendEvent({ type: "go" });
       await listening;
     }));
 
-  test("who asks for an end that has been is told, and nobody else", () =>
+  test("answer a process that asks for a past end, and no other process", () =>
     inScope(async (scope) => {
       const { db, server } = await two(scope, async () => "over");
       const { id } = await server.main.create();
@@ -194,13 +194,13 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       void asker.hints.tell({ kind: "awaited", target });
       await until(() => asker.heard.length === 1, "told");
       expect(asker.heard).toEqual([{ kind: "ended", target }]);
-      // What comes later has come: the question, and no answer.
+      // A later hint has come, so the question has come, and no answer.
       void server.store.hints?.tell({ kind: "due" });
       await until(() => other.heard.length >= 2, "the next hint");
       expect(other.heard).toEqual([{ kind: "awaited", target }, { kind: "due" }]);
     }));
 
-  test("all who ask are told, before and after the end, each of them once", () =>
+  test("tell all who ask, before and after the end, each of them once", () =>
     inScope(async (scope) => {
       const held = new Signal();
       const { db, server } = await two(scope, (_event, step) => step.do("held", () => held.wait()));
@@ -229,7 +229,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect([ends(first), ends(second), ends(late)]).toEqual([1, 1, 2]);
     }));
 
-  test("who asked before its session was lost is told in the next one", () =>
+  test("reach a process in its next session if it asked before its session was lost", () =>
     inScope(async (scope) => {
       const held = new Signal();
       const world = await two(scope, (_event, step) => step.do("held", () => held.wait()));
@@ -253,7 +253,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await until(() => asker.heard.some(({ kind }) => kind === "ended"), "told");
     }));
 
-  test("hints that are told together are few notifications, and all are heard", () =>
+  test("that are told together are few notifications, and all are heard", () =>
     inScope(async (scope) => {
       const db = await database(scope, "postgres");
       const teller = await listener(scope, db.url, db.name);
@@ -262,7 +262,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       const sizes: number[] = [];
       client.on("notification", ({ payload = "" }) => sizes.push(Buffer.byteLength(payload)));
       await client.query(`LISTEN "pawl_${db.name}"`);
-      // Three bytes for each character of some, so that bytes count and not characters.
+      // Some characters have three bytes, so that bytes count and not characters.
       const ids = Array.from(
         { length: 5_000 },
         (_, n) => `${(n % 3 === 0 ? "€" : "e").repeat(80)}${n}`,
@@ -278,7 +278,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(teller.heard).toEqual([]);
     }));
 
-  test("a schema's name is taken as it is written", () =>
+  test("take a schema's name as it is written", () =>
     inScope(async (scope) => {
       const db = await database(scope, "postgres");
       const schema = db.name.toUpperCase();
@@ -294,7 +294,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(other.heard).toEqual([{ kind: "awaited", target }]);
     }));
 
-  test("what a stop gives back is taken over by another process at once, as the same attempt", () =>
+  test("let another process take over what a stop gives back at once, as the same attempt", () =>
     inScope(async (scope) => {
       const attempts: number[] = [];
       const begun = new Signal();
@@ -315,7 +315,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(attempts).toEqual([1, 1]);
     }));
 
-  test("a process that has more than it can do calls the others", () =>
+  test("call other processes if one has more than it can do", () =>
     inScope(async (scope) => {
       const over = new Signal();
       const { db, server } = await two(scope, (_event, step) => step.do("a", () => over.wait()), {
@@ -335,7 +335,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       await until(async () => (await done()) === 3, "all done");
     }));
 
-  test("a connection that is lost is opened again", () =>
+  test("arrive again after a lost connection was reopened", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const { server, watcher } = world;
@@ -348,7 +348,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe("again");
     }));
 
-  test("what was told while nobody listened is looked for afterwards", () =>
+  test("that were missed while nobody listened are made up for afterwards", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const { server, watcher, caller } = world;
@@ -360,7 +360,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe("late");
     }));
 
-  test("listen: false has no connection for it, and polls", () =>
+  test("need no connection with listen: false, which polls", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait, { listen: false, poll: { minMs: 20, maxMs: 40 } });
       const instance = await parked(world);
@@ -371,7 +371,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await listeners(world)).toEqual([]);
     }));
 
-  test("one process alone tells nothing", () =>
+  test("are not sent by a process that is alone", () =>
     inScope(async (scope) => {
       const { db, server } = await two(scope, async (_event, step) => {
         await step.sleep("nap", 5);
@@ -390,7 +390,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       client.release();
     }));
 
-  test("others' notifications on the channel do no harm", () =>
+  test("are not disturbed by foreign notifications on the channel", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const instance = await parked(world);
@@ -401,7 +401,7 @@ describe.runIf(servers.includes("postgres"))("hints between processes on Postgre
       expect(await instance.result({ timeout })).toBe(1);
     }));
 
-  test("behind a pooler it says so once, and polls; what it tells is heard elsewhere", () =>
+  test("are not heard behind a pooler, which is logged once, but are heard from there elsewhere", () =>
     inScope(async (scope) => {
       const world = await two(scope, wait);
       const url = await bouncer(scope, world.db.url, "options");

@@ -1,4 +1,5 @@
-// The examples of docs/hooks.md: each region is quoted there word for word, which the last test checks.
+// These are the examples of docs/hooks.md. Each region is quoted there word for word, which the last test
+// checks.
 import { openSqlite, serve, wakeOverHttp } from "@pawl/dispatcher-node";
 import { createWorkflows, defineWorkflow } from "pawl";
 import { bearerToken } from "pawl/auth";
@@ -15,7 +16,7 @@ function memory() {
   return sqliteStore(handle);
 }
 
-test("a hook that is told of ends, what becomes of its failures, and its removal", async () => {
+test("hooks are told of ends, their failures can be retried, and they can be removed", async () => {
   const store = memory();
   const posted: unknown[] = [];
   let isDown = false;
@@ -63,7 +64,7 @@ test("a hook that is told of ends, what becomes of its failures, and its removal
     await pawl.hooks.retry(id);
   }
   // #endregion
-  expect(deliveries).toEqual([]); // it will be tried 14 times more
+  expect(deliveries).toEqual([]); // the delivery will be tried 14 times more
   await failing.runner.stop(0);
 
   // #region unregister

@@ -1,4 +1,5 @@
-// The examples of docs/http-api.md: each region is quoted there word for word, which the last test checks.
+// These are the examples of docs/http-api.md. Each region is quoted there word for word, which the last test
+// checks.
 import { openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
 import { Hono } from "hono";
 import { cors } from "hono/cors";
@@ -26,7 +27,7 @@ function openStore() {
   return sqliteStore(handle);
 }
 
-test("serving, and a client", async () => {
+test("the API is served, and a client calls it", async () => {
   const store = openStore();
   const secret = "s3cret";
   const port = 0;
@@ -76,7 +77,7 @@ test("serving, and a client", async () => {
   await pawl.close();
 });
 
-test("policies", async () => {
+test("policies admit a tenant's own instances only", async () => {
   const store = openStore();
   const tenantOf = (headers: Headers) => headers.get("x-tenant");
   // #region policies
@@ -128,7 +129,7 @@ test("policies", async () => {
   }
 });
 
-test("pages of another origin", async () => {
+test("pages of another origin may call the API if it is allowed", async () => {
   const pawl = createWorkflows({ workflows, store: openStore() });
   await pawl.migrate();
   const port = 0;
@@ -152,7 +153,7 @@ test("pages of another origin", async () => {
   await pawl.close();
 });
 
-test("mounted in an application", async () => {
+test("the API can be mounted in an application", async () => {
   const store = openStore();
   // #region mount
   const pawl = createWorkflows({ workflows, store, basePath: "/jobs" });

@@ -1,4 +1,5 @@
-// The examples of docs/operating.md: each region is quoted there word for word, which a test checks.
+// These are the examples of docs/operating.md. Each region is quoted there word for word, which a test
+// checks.
 import { readdirSync, readFileSync } from "node:fs";
 import { drainOnSignals, openSqlite, serve, startRunner } from "@pawl/dispatcher-node";
 import { createWorkflows, defineWorkflow } from "pawl";
@@ -8,7 +9,7 @@ import { examplesIn, regionsOf } from "./quoted.js";
 
 const workflows = { HELLO: defineWorkflow({ name: "hello", run: async () => "hello" }) };
 
-test("a process that runs workflows until it is told to stop", async () => {
+test("a process runs workflows until it is told to stop", async () => {
   const handle = openSqlite(":memory:");
   const store = sqliteStore(handle);
   const before = process.listeners("SIGTERM");
@@ -31,7 +32,7 @@ test("a process that runs workflows until it is told to stop", async () => {
   handle.close();
 });
 
-test("ticks instead of a process", async () => {
+test("a tick runs what is due, without a process", async () => {
   const handle = openSqlite(":memory:");
   const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
   await pawl.migrate();
@@ -45,7 +46,7 @@ test("ticks instead of a process", async () => {
   handle.close();
 });
 
-test("a process that serves HTTP too", async () => {
+test("a process can serve HTTP, too", async () => {
   const handle = openSqlite(":memory:");
   const pawl = createWorkflows({ workflows, store: sqliteStore(handle) });
   await pawl.migrate();
@@ -102,7 +103,7 @@ test("the page explains every event that is logged, and no others", () => {
       .map(([, event]) => event),
   );
   expect(logged.length).toBeGreaterThan(15);
-  // How a turn ended: `run.${how}`.
+  // The end of a turn is logged as `run.${how}`.
   const ends = ["run.parked", "run.paused", "run.finished", "run.gone"];
   const page = readFileSync(new URL("docs/operating.md", root), "utf8");
   const [, table = ""] = page.split("## The log");

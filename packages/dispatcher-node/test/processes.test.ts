@@ -18,14 +18,14 @@ beforeAll(async () => {
 afterAll(() => scope.end());
 
 describe.each(stores)("processes on %s", (kind) => {
-  test("SIGTERM: what runs ends, nothing more begins, exit 0; another goes on, and no attempt is lost", () =>
+  test("SIGTERM: running bodies end, nothing more begins, exit 0; another process goes on, and no attempt is lost", () =>
     inScope(async (own) => {
       const { work, open, traced, ledger, start } = await stage(own, kind);
       const first = await start(app);
       const instance = await work.create({ params: { gate: "go" } });
       await traced({ step: "gated" });
       first.signal("SIGTERM");
-      // It is not over, and not killed by the signal.
+      // The process goes on, and was not killed by the signal.
       await expect(
         Promise.race([first.exited(), new Promise((resolve) => setTimeout(resolve, 200, "runs"))]),
       ).resolves.toBe("runs");
@@ -41,7 +41,7 @@ describe.each(stores)("processes on %s", (kind) => {
       ]);
     }));
 
-  test("SIGINT, and a body that outlasts the drain: it is cut off, exit 0, and costs no attempt", () =>
+  test("SIGINT: a body that outlasts the drain is cut off, exit 0, and costs no attempt", () =>
     inScope(async (own) => {
       const { work, open, traced, ledger, start } = await stage(own, kind);
       const first = await start(app, { drainMs: 50 });
@@ -94,12 +94,12 @@ describe.each(stores)("processes on %s", (kind) => {
         [second.pid, "gated", 2],
         [second.pid, "last", 1],
       ]);
-      // The lease was renewed up to a third of it before; 10 minutes are its poll.
+      // The lease was renewed up to a third of it before. The poll of the second process is 10 minutes.
       expect(tookMs).toBeGreaterThan(leaseMs / 2);
       expect(tookMs).toBeLessThan(leaseMs * 5);
     }));
 
-  test("stopped past its lease and continued: it finds out, aborts its bodies, and goes on as another", () =>
+  test("SIGSTOP past its lease and SIGCONT: a process finds out, aborts its bodies, and goes on as another runner", () =>
     inScope(async (own) => {
       const { work, open, traced, ledger, start } = await stage(own, kind);
       const frozen = await start(app, { leaseMs: 1_000 });
@@ -113,7 +113,7 @@ describe.each(stores)("processes on %s", (kind) => {
       await until(() => frozen.events.some(({ event }) => event === "runner.died"), "dead");
       open("go");
       expect(await instance.result({ timeout })).toEqual(all);
-      // What the dead one's body returned was not stored: the heir ran the last step, and nobody ran it twice.
+      // The dead runner's result was not stored: the heir ran the last step, and nobody ran it twice.
       expect(ledger().filter(({ step }) => step === "last")).toMatchObject([{ pid: heir.pid }]);
       heir.signal("SIGTERM");
       expect(await heir.exited()).toEqual({ code: 0, signal: null });

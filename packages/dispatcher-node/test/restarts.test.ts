@@ -20,7 +20,7 @@ const result = [
   ...Array.from({ length: MORE }, (_, n) => `more ${n + 1}`),
   "last",
 ];
-/** What may be logged: the store was away. Anything else is a mistake. */
+/** What may be logged, because the store was away. Anything else is a mistake. */
 const outage = /^(claim|commit|heartbeat|load|poll|reopen|adopt|listen)\.failed$/;
 
 let app: string;
@@ -66,7 +66,7 @@ describe.skipIf(!canStartServers)("a database that restarts under load", () => {
           const instance = await insist(() => work.get(id));
           expect(await insist(() => instance.result({ timeout: "60 seconds" }))).toEqual(result);
         }
-        // Nobody died, so nothing was charged: what was entered again was the same attempt.
+        // Nobody died, so nothing was charged: a body that was entered again is the same attempt.
         expect(ledger().filter(({ attempt }) => attempt !== 1)).toEqual([]);
         await Promise.all(apps.map(endsWell));
       }),
@@ -74,7 +74,7 @@ describe.skipIf(!canStartServers)("a database that restarts under load", () => {
   );
 });
 
-/** Sends again what the store gave up on. */
+/** Sends a request again that the store gave up on. */
 async function insist<T>(work: () => Promise<T>): Promise<T> {
   return until(async () => {
     try {

@@ -1,4 +1,5 @@
-// The examples of docs/workflows.md: each region is quoted there word for word, which the last test checks.
+// These are the examples of docs/workflows.md. Each region is quoted there word for word, which the last test
+// checks.
 import {
   createWorkflows,
   defineWorkflow,
@@ -166,7 +167,7 @@ async function opened() {
   return h;
 }
 
-test("class", async () => {
+test("the class example runs to its end", async () => {
   const h = await opened();
   const instance = await h.workflows.SIGNUP.create({ params: { email: "ada@example.org" } });
   await h.runUntilIdle();
@@ -176,7 +177,7 @@ test("class", async () => {
   expect(sent).toEqual(["tips to ada@example.org"]);
 });
 
-test("schemas", async () => {
+test("the schemas example refuses wrong params and gets its decision", async () => {
   const h = await opened();
   const wrong = h.workflows.APPROVAL.create({ params: { amount: -1 } });
   await expect(wrong).rejects.toMatchObject({ code: "INVALID_PARAMS" });
@@ -187,7 +188,7 @@ test("schemas", async () => {
   expect(await instance.result()).toEqual({ approved: true });
 });
 
-test("do and retryable", async () => {
+test("the do and retryable examples retry, catch and give up", async () => {
   const h = await opened();
   answers.push({ ok: false, status: 500 });
   const instance = await h.workflows.CHARGE.create();
@@ -201,7 +202,7 @@ test("do and retryable", async () => {
   expect(await declined.status()).toMatchObject({ error: { name: "Declined" } });
 });
 
-test("race", async () => {
+test("the race example sends a reminder", async () => {
   const h = await opened();
   const instance = await h.workflows.INVOICE.create();
   await h.runUntilIdle();
@@ -213,7 +214,7 @@ test("race", async () => {
   expect(sent.at(-1)).toBe("a reminder to them");
 });
 
-test("control", async () => {
+test("the control example pauses, keeps an event and resumes", async () => {
   const h = await opened();
   const pawl = h;
   await pawl.workflows.INVOICE.create({ id: "invoice-7" });
@@ -230,7 +231,7 @@ test("control", async () => {
   expect(await instance.result()).toBe("paid");
 });
 
-test("children", async () => {
+test("the children example collects what its children send", async () => {
   const h = await opened();
   const instance = await h.workflows.CRAWL.create({ params: ["/a", "/b"] });
   await h.runUntilIdle();

@@ -10,8 +10,8 @@ import { text } from "node:stream/consumers";
 import { bundled, worker } from "./workerd.js";
 
 /**
- * workerd alone, by its own binary and configuration: nothing restarts, proxies or drains it. What workers send to
- * LEDGER stays here when it is killed.
+ * workerd alone, by its own binary and configuration, so that nothing restarts, proxies or drains it. Lines
+ * that workers send to LEDGER stay here when it is killed.
  */
 export class BareWorkerd {
   readonly ledger: string[] = [];
@@ -27,12 +27,12 @@ export class BareWorkerd {
         this.ledger.push(line);
         response.writeHead(204).end();
       };
-      // What is cut off by a kill was not said.
+      // A line that a kill cuts off does not count.
       text(request).then(noted, () => response.destroy());
     });
   }
 
-  /** With a worker of test/workers whose class `Host` is bound as OBJECTS. */
+  /** Starts it with a worker of test/workers whose class `Host` is bound as OBJECTS. */
   static async of(name: string): Promise<BareWorkerd> {
     const bare = new BareWorkerd(await mkdtemp(path.join(tmpdir(), "pawl-workerd-")));
     await new Promise<void>((resolve) => bare.#server.listen(0, "127.0.0.1", resolve));
@@ -61,7 +61,7 @@ export class BareWorkerd {
     });
   }
 
-  /** kill -9; resolves when it is gone. */
+  /** Kills it with kill -9, and resolves when it is gone. */
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = null;

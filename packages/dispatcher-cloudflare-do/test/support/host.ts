@@ -12,7 +12,7 @@ export type HostOptions = {
   readonly bindings?: Readonly<Record<string, string>>;
 };
 
-/** workerd with a worker of test/workers, which can be ended and started again on the same storage. */
+/** workerd with a worker of test/workers. It can be ended and started again on the same storage. */
 export class HostProcess {
   /** What bodies noted, in order. */
   readonly ledger: string[] = [];
@@ -51,7 +51,7 @@ export class HostProcess {
     this.#server = null;
   }
 
-  /** It does not come back. */
+  /** Ends it for good. */
   async end(): Promise<void> {
     await this.stop();
     await rm(this.#folder, { recursive: true });
@@ -73,7 +73,7 @@ export class HostProcess {
   }
 }
 
-/** One for this test alone, given by its context: tests that run side by side share all else. */
+/** Starts a host for this test alone, given by its context, because concurrent tests share all else. */
 export async function aHost(
   { onTestFinished }: Pick<TestContext, "onTestFinished">,
   options: HostOptions = {},

@@ -1,16 +1,16 @@
 import type { HostOptions, HostProcess } from "./host.js";
 
-/** The worker of test/workers/shards.ts, spread like that. */
+/** The worker of test/workers/shards.ts with this sharding. */
 export function spread(sharding: object): HostOptions & Required<Pick<HostOptions, "bindings">> {
   return { worker: "shards", bindings: { SHARDING: JSON.stringify(sharding) } };
 }
 
-/** Which instances each of these objects has. */
+/** Returns the ids of the instances in each of these objects. */
 export function idsIn(host: HostProcess, objects: readonly string[]): Promise<string[][]> {
   return Promise.all(objects.map((object) => host.do<string[]>("ids", { object })));
 }
 
-/** What one answer or another has. */
+/** The fields that one answer or another has. */
 type Answered = {
   readonly id: string;
   readonly code: string;
@@ -21,7 +21,7 @@ type Answered = {
   readonly cursor?: string;
 };
 
-/** The HTTP API, as such a caller sees it. */
+/** The HTTP API, as a caller with these headers sees it. */
 export class Api {
   readonly #host: HostProcess;
   readonly #headers: Record<string, string>;
@@ -49,7 +49,7 @@ export class Api {
     return (await this.#host.fetch(`/api${route}`, { headers: this.#headers })).text();
   }
 
-  /** The ids of all pages. */
+  /** Returns the ids of all pages. */
   async pages(route: string, between: () => Promise<unknown> = async () => {}): Promise<string[]> {
     const found: string[] = [];
     let cursor: string | undefined;

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 
-/** A worker as one file, as wrangler would make it; `alias` puts one module in the place of another. */
+/** Bundles a worker as one file, as wrangler would. `alias` puts one module in the place of another. */
 export async function bundled(
   file: string,
   alias: Readonly<Record<string, string>> = {},
@@ -24,7 +24,7 @@ export async function bundled(
   return (outputFiles[0] as { text: string }).text;
 }
 
-/** workerd with one worker, whose class `className` is bound as OBJECTS. */
+/** Makes a workerd with one worker, whose class `className` is bound as OBJECTS. */
 export function workerd(
   script: string,
   className: string,
@@ -38,7 +38,9 @@ export function workerd(
   } as MiniflareOptions);
 }
 
-/** The same on storage in memory, where there is a folder for that: for suites that write all the time. */
+/**
+ * Makes the same on storage in memory, where there is a folder for that, for suites that write all the time.
+ */
 export async function volatileWorkerd(
   ...[script, className, options]: Parameters<typeof workerd>
 ): Promise<{ readonly server: Miniflare; readonly end: () => Promise<void> }> {
@@ -54,7 +56,7 @@ export async function volatileWorkerd(
   };
 }
 
-/** A file of test/workers. */
+/** Returns the path of a file of test/workers. */
 export function worker(name: string): string {
   return fileURLToPath(new URL(`../workers/${name}.ts`, import.meta.url));
 }

@@ -84,7 +84,7 @@ const registry = defineRegistry({
 });
 
 export class Host extends workflowsDurableObject<typeof registry, Env>({ workflows: registry }) {
-  /** For the tests alone: as if the machine had gone. */
+  /** Evicts the object, as if the machine had gone. For the tests alone. */
   async evict(): Promise<void> {
     this.ctx.abort("evicted");
   }
@@ -123,7 +123,7 @@ const actions: Script = {
   ) {
     await (await workflowsBinding<typeof registry>(OBJECTS)[binding].get(id))[does]();
   },
-  /** A value that JSON would lose goes there and back. */
+  /** Sends a value there and back that JSON would lose. */
   async word({ OBJECTS }, { id }: { id: string }) {
     const { WAITER } = workflowsBinding<typeof registry>(OBJECTS);
     const instance = await WAITER.get(id);

@@ -3,7 +3,7 @@ import { defineRegistry, defineWorkflow } from "pawl";
 
 type Env = { readonly OBJECTS: DurableObjectNamespace; readonly LEDGER: Fetcher };
 
-/** What a body tells before it returns its token: which results of the steps before it the code was given. */
+/** What a body tells before it returns its token: the results of earlier steps that the code was given. */
 export type Entry = {
   readonly id: string;
   readonly step: number;
@@ -23,7 +23,7 @@ const registry = defineRegistry({
         const entry: Entry = { id, step: n, attempt, token: crypto.randomUUID(), saw };
         const body = JSON.stringify(entry);
         await (env as Env).LEDGER.fetch("http://ledger/", { method: "POST", body });
-        // A retry on the way of each.
+        // Each run has a retry on its way.
         if (n === 2 && attempt === 1) throw new Error("once more");
         return entry.token;
       };

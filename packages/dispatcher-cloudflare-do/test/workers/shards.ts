@@ -12,7 +12,7 @@ import type { WorkflowError, WorkflowEvent, WorkflowStep } from "pawl";
 type Env = {
   readonly OBJECTS: DurableObjectNamespace;
   readonly LEDGER: Fetcher;
-  /** JSON. */
+  /** The sharding, as JSON. */
   readonly SHARDING: string;
   /** If set, the objects are not told of their namespace. */
   readonly NAMELESS?: string;
@@ -115,7 +115,7 @@ export class Host extends workflowsDurableObject<typeof registry, Env>((env) => 
     throw new Error("what was asked is done, and the answer is lost");
   }
 
-  // For the tests alone.
+  // These methods are for the tests alone.
   async lose(answers: number): Promise<void> {
     this.#lost = answers;
   }
@@ -147,7 +147,7 @@ type Input = {
   readonly answers: number;
   readonly letter: string;
   readonly count: number;
-  /** As a caller that does not know of shards. */
+  /** Whether to act as a caller that does not know of shards. */
   readonly unrouted?: boolean;
 };
 
@@ -158,7 +158,7 @@ const actions: {
     (await bindingsOf(env, unrouted)[binding].create({ ...(id && { id }), params })).id,
   createBatch: async (env, { binding, batch, unrouted }) =>
     (await bindingsOf(env, unrouted)[binding].createBatch(batch)).map(({ id }) => id),
-  /** A megabyte each. */
+  /** Creates instances whose params have a megabyte each. */
   createLarge: async (env, { id, letter, count }) => {
     const params = letter.repeat(letter > "\xff" ? 500_000 : 1_000_000);
     const batch = Array.from({ length: count }, (_, n) => ({ id: `${id}-${n}`, params }));

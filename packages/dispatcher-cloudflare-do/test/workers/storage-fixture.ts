@@ -4,7 +4,7 @@ import type { StoreFixture } from "pawl/testing";
 /** Databases in an object's own storage, by the prefix of their tables. */
 export function storageFixture(storage: DurableObjectStorage): StoreFixture {
   let databases = 0;
-  // Emptying tables is quicker than making them: only those that a case migrates itself are always new.
+  // Emptying tables is quicker than making them, so only those that a case migrates itself are always new.
   const emptied: string[] = [];
   return {
     async open({ clock, migrate = true } = {}) {

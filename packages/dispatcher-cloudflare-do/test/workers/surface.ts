@@ -8,7 +8,7 @@ export const Host = workflowsDurableObject({ workflows: registry });
 type Env = { readonly OBJECTS: DurableObjectNamespace };
 type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
-/** Everything that an object of the class has by name, and what its parts have. */
+/** Returns every name that an object of the class has, and those that its parts have. */
 function namesOfAll(): string[] {
   const names = new Set(["ctx", "env", "engine", "#engine", "place", "#refusal", "refusal"]);
   for (const name of ["pawl", "here", "ready", "storage", "sql", "list", "create", "migrate"]) {
@@ -36,7 +36,7 @@ async function isAnswered(ask: () => Promise<unknown>): Promise<boolean> {
 export default {
   async fetch(request, { OBJECTS }) {
     const object = () => OBJECTS.get(OBJECTS.idFromName("pawl")) as unknown as Loose;
-    // What the stub has itself never leaves the worker.
+    // Names that the stub has itself never leave the worker.
     const isOwn = (name: string) => name in Object.prototype || name === "fetch";
     if (new URL(request.url).pathname === "/raw") {
       const { method, args } = (await request.json()) as { method: string; args: unknown[] };
@@ -45,7 +45,7 @@ export default {
     const answered: string[] = [];
     for (const name of namesOfAll().filter((each) => !isOwn(each))) {
       if (await isAnswered(async () => object()[name]?.({}))) answered.push(name);
-      // A property is read over RPC as well, and a method is one.
+      // A property is read over RPC as well, and a method is a property.
       const isMethod = answered.includes(name);
       if (!isMethod && (await isAnswered(async () => object()[name]))) {
         answered.push(`${name}, as a value`);

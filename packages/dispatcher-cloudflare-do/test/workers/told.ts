@@ -1,11 +1,11 @@
 type Env = { readonly OBJECTS: DurableObjectNamespace };
 
-/** Everything is asked of one object. */
+/** Asks one object for everything. */
 export const theObject = {
   fetch: (request, { OBJECTS }) => OBJECTS.get(OBJECTS.idFromName("one")).fetch(request),
 } satisfies ExportedHandler<Env>;
 
-/** 204 if it came out well, else what was wrong. */
+/** Answers 204 if all went well, else what was wrong. */
 export async function told(work: () => Promise<void>): Promise<Response> {
   try {
     await work();

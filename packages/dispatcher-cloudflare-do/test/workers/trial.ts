@@ -1,18 +1,18 @@
 import { Checker, type Snapshot } from "../../../pawl/test/sim/checker.js";
 import { Ledger } from "../../../pawl/test/sim/ledger.js";
 
-/** What befalls an object, once, at a point of its life. */
+/** What happens to an object, once, at a point of its life. */
 export type Fault =
-  /** Instead of a call to its storage, or on the way into or out of a body. */
+  /** It is evicted instead of a call to its storage, or on the way into or out of a body. */
   | "evicted"
-  /** When what the call wrote is durable. */
+  /** It is evicted when what the call wrote is durable. */
   | "evicted after"
-  /** The call fails. */
+  /** The call to its storage fails. */
   | "storage fails"
   /** Its alarm comes, twice, beside what it is doing. */
   | "alarmed twice";
 
-/** Nothing is durable after a read that was not before, and bodies are not stored. */
+/** Returns whether a point can meet a fault. A read makes nothing durable, and bodies are not stored. */
 export function canMeet(point: string, fault: Fault): boolean {
   if (fault === "evicted" || fault === "alarmed twice") return true;
   const isBody = /^(enter|leave) /.test(point);
@@ -27,20 +27,20 @@ export class Trial {
   readonly checker = new Checker(() => Date.now());
   /** Every call to storage, entry and exit of a body, in order. */
   readonly points: string[] = [];
-  /** Alarm handlers that threw: these are dropped after a few. */
+  /** What alarm handlers threw. workerd drops an alarm after a few of these. */
   readonly thrown: unknown[] = [];
   readonly #strike: Strike | null;
   #isOn = false;
   #failure: Error | null = null;
   end: Snapshot | null = null;
-  /** Of the object as it is now. */
+  /** The alarm of the object as it is now. */
   alarm: () => Promise<void> = async () => {};
 
   constructor(strike: Strike | null) {
     this.#strike = strike;
   }
 
-  /** From here on points count. */
+  /** Counts points from here on. */
   begin(): void {
     this.#isOn = true;
   }
@@ -59,7 +59,7 @@ export class Trial {
     return this.#strike?.at === n ? this.#strike.fault : null;
   }
 
-  /** A body is entered or left. */
+  /** Passes a point at which a body is entered or left. */
   pass(point: string, ctx: DurableObjectState): void {
     const fault = this.#meets(point);
     if (fault === "alarmed twice") this.#alarmTwice();
@@ -91,7 +91,7 @@ export class Trial {
     }
   }
 
-  /** What was written is durable. */
+  /** Checks a state that has become durable. */
   wrote(snapshot: Snapshot): void {
     this.guard(() => this.checker.state(snapshot));
     const { instances } = snapshot;
@@ -99,7 +99,7 @@ export class Trial {
     this.end = isOver ? snapshot : null;
   }
 
-  /** What is wrong with it, if anything is. */
+  /** Returns what is wrong with the trial, if anything is. */
   verdict(): string | null {
     const { end } = this;
     if (end === null) return "it has not ended";
@@ -114,7 +114,7 @@ function evict(ctx: DurableObjectState): never {
   throw new Error("evicted");
 }
 
-/** All that storage does goes through the trial, transactions as a whole. */
+/** Sends all that storage does through the trial, transactions as a whole. */
 export function onTrial(ctx: DurableObjectState, trial: Trial | undefined): DurableObjectState {
   if (trial === undefined) return ctx;
   const { storage } = ctx;
@@ -157,7 +157,7 @@ export function onTrial(ctx: DurableObjectState, trial: Trial | undefined): Dura
   return ctx;
 }
 
-/** As it is now, once that is durable: an eviction before takes it back. */
+/** Notes the present state once it is durable, because an eviction before that takes it back. */
 function noteWrite(storage: DurableObjectStorage, sql: SqlStorage, trial: Trial): void {
   const all = <Row>(query: string): Row[] => sql.exec(query).toArray() as Row[];
   const [{ tables }] = all<{ tables: number }>(

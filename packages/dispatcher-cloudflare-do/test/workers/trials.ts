@@ -12,7 +12,7 @@ import { canMeet, onTrial, Trial, type Fault, type Strike } from "./trial.js";
 
 type Env = { readonly OBJECTS: DurableObjectNamespace };
 
-/** By the ids of objects: these end, and their trials go on. */
+/** By the ids of objects, because objects end and their trials go on. */
 const trials = new Map<string, Trial>();
 const states = new Map<string, DurableObjectState>();
 
@@ -59,7 +59,7 @@ async function body(
   const trial = trials.get(object) as Trial;
   const ctx = states.get(object) as DurableObjectState;
   trial.pass(`enter ${node.name}`, ctx);
-  // As anything that leaves the object: it waits until what was written before is durable.
+  // Like anything that leaves the object, this waits until what was written before is durable.
   await ctx.storage.sync();
   const entry = trial.ledger.enter({
     run: `${id}#1`,
@@ -112,7 +112,7 @@ type Told = { readonly struck: string | null; readonly wrong: string | null };
 const mayRunOut = new Set(["at most once", "an error", "all settled"]);
 const PATIENCE_MS = 45_000;
 
-/** The life of one object with one program in it. */
+/** Plays the life of one object with one program in it. */
 async function live(env: Env, program: string, strike: Strike | null): Promise<Trial> {
   const id = env.OBJECTS.newUniqueId();
   const object = id.toString();
@@ -122,12 +122,12 @@ async function live(env: Env, program: string, strike: Strike | null): Promise<T
     idFromName: () => id,
     get: (theId) => env.OBJECTS.get(theId),
   });
-  // One program meets faults also while its object starts.
+  // One program meets faults even while its object starts.
   if (program === "one step") trial.begin();
   await stubborn(() => PROGRAM.createBatch([]));
   trial.begin();
   await stubborn(() => PROGRAM.create({ id: "p0", params: { object, program } }));
-  // From here on nothing but its alarm wakes it, unless it waits for events.
+  // From here on only its alarm wakes it, unless it waits for events.
   for (const type of waitsFor(smallPrograms[program] as Node)) {
     const send = async () => (await PROGRAM.get("p0")).sendEvent({ type, id: type });
     await stubborn(send);
@@ -143,7 +143,9 @@ function waitsFor(node: Node): string[] {
   return items.flatMap(waitsFor);
 }
 
-/** Until it is known to have happened; that it has already, or cannot any more, is an answer. */
+/**
+ * Asks until the request is known to have happened. That it has already, or cannot any more, is an answer.
+ */
 async function stubborn(ask: () => Promise<unknown>): Promise<void> {
   for (let n = 0; n < 20; n++) {
     const error: unknown = await ask().then(
@@ -173,7 +175,7 @@ function isThere(error: unknown): void {
   if ((error as WorkflowError).code !== "INSTANCE_ID_ALREADY_EXISTS") throw error;
 }
 
-/** More of them would slow each other down. */
+/** More lives at once would slow each other down. */
 const MAX_LIVES = 150;
 const lives = new Set<object>();
 

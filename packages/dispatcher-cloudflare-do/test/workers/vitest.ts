@@ -7,8 +7,8 @@ import {
   setState,
 } from "@vitest/expect";
 
-// What test suites written for vitest find under its name in workerd: its own matchers, and enough of its functions to
-// collect tests there and run them one by one.
+// Test suites written for vitest find this under its name in workerd: its own matchers, and enough of its
+// functions to collect tests there and run them one by one.
 
 type Body = (...args: unknown[]) => unknown;
 type Rows = readonly unknown[];
@@ -40,7 +40,7 @@ export const test = eachable((name, body) => {
   tests.set(unique, body);
 });
 
-/** Objects end with workerd. */
+/** Does nothing, because objects end with workerd. */
 export function afterAll(): void {}
 
 export function onTestFinished(finish: () => unknown): void {
@@ -53,7 +53,7 @@ export const vi = {
   },
 };
 
-/** What `define` defines, by name. */
+/** Returns the tests that `define` defines, by name. */
 export function collected(define: () => void): Tests {
   tests = new Map();
   define();

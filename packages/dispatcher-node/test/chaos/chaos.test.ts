@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => scope.end());
 
-// A server that was given by URL is not broken.
+// A server that was given by URL must not be broken.
 const breakable = stores.filter((kind) => kind === "sqlite" || canStartServers);
 
 test.each(breakable)(

@@ -51,7 +51,10 @@ type Options = {
   readonly file: string;
 };
 
-/** Real processes and a real server, and a plan to break them all; in the end everything must be as it was said. */
+/**
+ * Plays with real processes, a real server and a plan to break them all. In the end everything must be as it
+ * was said.
+ */
 export function chaos(options: Options): Promise<ChaosReport> {
   return inScope(async (scope) => {
     const dice = new Dice(options.seed);
@@ -115,7 +118,7 @@ function ledgerIn(scope: Scope): string {
   return file;
 }
 
-/** One accident after the other, by the dice; each may hit what the last one left broken. */
+/** Causes one accident after the other, by the dice. Each may hit what the last one left broken. */
 async function disturb(
   dice: Dice,
   place: Place,
@@ -149,7 +152,7 @@ async function disturb(
   await Promise.all(frozen);
 }
 
-/** Looks at committed states while things happen; a server that is away is looked at later. */
+/** Checks committed states while things happen. A server that is away is looked at later. */
 async function watch(place: Place, checker: Checker, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     const snapshot = await place.snapshot().catch(() => null);
@@ -160,7 +163,7 @@ async function watch(place: Place, checker: Checker, isOver: () => boolean): Pro
 
 type Last = Awaited<ReturnType<Place["snapshot"]>>;
 
-/** Nothing is broken any more: everything must come to an end, and what was paused after it was resumed. */
+/** Waits, with nothing broken any more, until everything has come to an end. Paused instances are resumed. */
 async function healed(place: Place, checker: Checker, api: Process): Promise<Last> {
   const deadline = performance.now() + HEAL_MS;
   for (;;) {
@@ -187,7 +190,7 @@ function stuck({ tickets, instances, steps }: Snapshot): string {
   return `${tickets.length} runs did not end, such as ${JSON.stringify({ instance, ticket, own })}`;
 }
 
-/** The database, the ledger of the bodies and what people were told must tell one story. */
+/** Checks that the database, the ledger of the bodies and what people were told tell one story. */
 function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): void {
   for (const [id, program] of log.unsure) checker.loose(id, looseBranches(program));
   try {
@@ -213,13 +216,13 @@ function judge(last: Last, checker: Checker, ledger: Ledger, log: ClientLog): vo
   for (const id of last.eventIds) eventIds.set(id, 1 + (eventIds.get(id) ?? 0));
   for (const sent of log.sent) {
     const [id = "", eventId = ""] = sent.split(" ");
-    // An ended run's own events that were not moved in yet go with it; a new run's are its own.
+    // Events that were not yet moved into a run that ended go with it, and a new run's events are its own.
     if (log.restarted.has(id)) continue;
     must(eventIds.get(eventId) === 1, () => `${sent} is there ${eventIds.get(eventId) ?? 0} times`);
   }
 }
 
-/** All that is known of the instance that a violation names: chance does not come again. */
+/** Returns all that is known of the instance that a violation names, because chance does not come again. */
 function evidence(error: unknown, last: Last, ledger: Ledger, log: ClientLog): string {
   const [id = ""] = /order-\d+/.exec((error as Error).message) ?? [];
   const iid = last.instances.find((row) => row.id === id)?.iid;
@@ -239,7 +242,10 @@ function mustBePossible({ id, status, output, error }: InstanceRow, program: Nod
   must(isPossible, () => `${id} ended with ${failure ?? output}: ${JSON.stringify(program)}`);
 }
 
-/** Bodies that ran again though none before had failed: at least once is the promise, this is its price. */
+/**
+ * Counts bodies that ran again though none before had failed. The promise is at least once, and this is its
+ * price.
+ */
 function repeated({ entries }: Ledger): number {
   const whole = new Map<string, number>();
   for (const { run, step, failedAt } of entries) {

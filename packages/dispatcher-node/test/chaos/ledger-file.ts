@@ -1,12 +1,15 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { Ledger, type Entry } from "../../../pawl/test/sim/ledger.js";
 
-/** What a body says before and after what it does. On the disk before it goes on, whatever happens to its process. */
+/**
+ * What a body says before and after its work. A line is on the disk before the body goes on, whatever happens
+ * to its process.
+ */
 export type Line =
   | (Pick<Entry, "run" | "step" | "attempt" | "process" | "enteredAt"> & {
       readonly what: "entered";
       readonly token: string;
-      /** Null: no limit. */
+      /** Null means no limit. */
       readonly maxAttempts: number | null;
     })
   | { readonly what: "returned" | "failed" | "gave back"; readonly token: string };

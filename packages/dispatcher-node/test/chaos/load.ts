@@ -6,26 +6,26 @@ import type { Dice } from "../../../pawl/test/sim/random.js";
 
 /** What people were told, to be compared with what is there in the end. */
 export class ClientLog {
-  /** Created, acknowledged. */
+  /** Instances whose creation was acknowledged. */
   readonly created = new Map<string, Node>();
-  /** Asked for, with no answer: may be there or not. */
+  /** Instances that were asked for. Without an answer they may or may not be there. */
   readonly unsure = new Map<string, Node>();
   readonly terminated = new Set<string>();
   readonly restarted = new Set<string>();
-  /** Event ids that were accepted. */
+  /** Accepted events, by the ids of their instances and their own. */
   readonly sent = new Set<string>();
   readonly refusals = new Map<string, number>();
 }
 
 const PEOPLE = 6;
-/** What the API says to a request that came at the wrong time, or while the database was away. */
+/** The codes of a request that came at the wrong time, or while the database was away. */
 const expected: ReadonlySet<WorkflowErrorCode> = new Set([
   "INSTANCE_TERMINAL",
   "STORE_UNAVAILABLE",
   "INSTANCE_NOT_FOUND",
 ]);
 
-/** People who start programs and interfere with them over HTTP, until `isOver`. */
+/** Acts as people who start programs and interfere with them over HTTP, until `isOver`. */
 export async function makeLoad(
   dice: Dice,
   api: () => string,
@@ -64,7 +64,7 @@ async function interfere(dice: Dice, client: Client, id: string | undefined, log
       await instance.terminate();
       log.terminated.add(id);
     } else if (choice === 1) {
-      // Before it is asked: it may happen without an answer.
+      // This is noted before the request, which may happen without an answer.
       log.restarted.add(id);
       await instance.restart();
     } else if (choice <= 4) {
@@ -79,7 +79,7 @@ async function interfere(dice: Dice, client: Client, id: string | undefined, log
   });
 }
 
-/** Paused ones do not go on by themselves. */
+/** Resumes paused instances, which do not go on by themselves. */
 export async function resumeAll(api: () => string, ids: readonly string[]): Promise<void> {
   const log = new ClientLog();
   for (const id of ids) {
@@ -98,7 +98,7 @@ async function attempt(log: ClientLog, work: () => Promise<unknown>): Promise<vo
   }
 }
 
-/** `fetch` says so when there is nobody, or nobody any more. */
+/** `fetch` throws a TypeError when there is nobody, or nobody any more. */
 function unanswered(error: unknown): string {
   if (error instanceof TypeError) return "no answer";
   throw error;
@@ -112,7 +112,7 @@ function clientOf(baseUrl: string): Client {
   return client;
 }
 
-/** The simulator's programs take their time; here it is real. */
+/** Makes the simulator's programs quicker, because their time is real here. */
 function quicker(node: Node): Node {
   switch (node.kind) {
     case "do":

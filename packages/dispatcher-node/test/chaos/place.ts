@@ -9,12 +9,12 @@ import type { Scope } from "../../../pawl/test/support/scope.js";
 import { privateServer, type Kind } from "../../../pawl/test/support/servers.js";
 import type { StorePlace } from "../support/open-store.js";
 
-/** Where the processes meet: a database, what can happen to it, and a look at its rows. */
+/** The place where the processes meet: a database, what can happen to it, and a look at its rows. */
 export type Place = {
   readonly store: StorePlace;
   /** Things that can happen to a server and the lines to it, by what they are called in the report. */
   readonly accidents: Readonly<Record<string, (dice: { upTo(max: number): number }) => unknown>>;
-  /** All rows at one moment. */
+  /** Returns all rows at one moment. */
   snapshot(): Promise<Snapshot & { readonly eventIds: readonly string[] }>;
 };
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Scope } from "../../../pawl/test/support/scope.js";
 import type { WorkerOptions } from "./worker.js";
 
-/** A process that is started again whenever it was ended. */
+/** A process that is started again whenever it has ended. */
 export class Process {
   readonly #file: string;
   readonly #options: WorkerOptions;
@@ -14,7 +14,7 @@ export class Process {
   #starts = 0;
   #wasAskedToEnd = false;
   #isOver = false;
-  /** Ends that nobody asked for: a process may be killed, but does not fall over. */
+  /** Ends that nobody asked for. A process may be killed, but must not fall over. */
   readonly collapses: string[] = [];
   /** Instances whose code did not call its recorded steps in time, as after a long wait for a server that is away. */
   readonly diverged = new Set<string>();
@@ -25,7 +25,7 @@ export class Process {
     scope.defer(() => this.#end());
   }
 
-  /** Where it serves, if it does. */
+  /** The URL at which it serves, if it does. */
   get url(): string {
     return this.#url;
   }
@@ -56,7 +56,7 @@ export class Process {
   #ended(name: string, code: number | null, signal: NodeJS.Signals | null): void {
     this.#child = null;
     if (this.#isOver) return;
-    // Asked to end, it may not be in time, be asked twice, or not be ready to listen.
+    // A process that was asked to end may be too late, be asked twice, or not be ready to listen.
     const isExpected = signal === "SIGKILL" || this.#wasAskedToEnd;
     this.#wasAskedToEnd = false;
     if (!isExpected) {
@@ -65,12 +65,12 @@ export class Process {
     void this.start();
   }
 
-  /** kill -9; a new one starts at once. */
+  /** Kills it with kill -9. A new one starts at once. */
   kill(): void {
     this.#child?.kill("SIGKILL");
   }
 
-  /** Asks it to end; a new one starts when it has. */
+  /** Asks it to end. A new one starts when it has. */
   terminate(): void {
     this.#wasAskedToEnd = true;
     this.#child?.kill("SIGTERM");

@@ -1,6 +1,6 @@
 /*
- * A process of the chaos test: the HTTP API, or a runner. Compiled for each run (compile.ts); killed, stopped and
- * started again at any moment.
+ * A process of the chaos test: the HTTP API, or a runner. It is compiled for each run (compile.ts), and
+ * killed, stopped and started again at any moment.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -38,7 +38,7 @@ const PROGRAM = defineWorkflow({
       const params = { program: nothing, ...(of === undefined ? {} : { of }) };
       const { PROGRAM: own } = pawl.workflows;
       await own.create({ id, params }).catch((error: { code?: string }) => {
-        // The one that was made by an attempt whose process died.
+        // An attempt whose process died has already created it.
         if (error.code !== "INSTANCE_ID_ALREADY_EXISTS") throw error;
       });
     };

@@ -4,7 +4,8 @@ import { bearerToken } from "pawl/auth";
 import { createClient } from "pawl/client";
 import { sqliteStore } from "pawl/sqlite";
 
-// A process of some runtime that serves Pawl's API with what it has for that, and calls it by the client.
+// This process of some runtime serves Pawl's API with what the runtime has for that, and calls it by the
+// client.
 
 type Fetch = (request: Request) => Promise<Response>;
 type Server = { readonly url: string; close(): unknown };

@@ -1,6 +1,6 @@
 /*
- * An application process, as a user would write one, driven by signals and files (apps.ts). Compiled for each run of the
- * tests: a process of its own has none of the test runner's transforms.
+ * An application process as a user would write one, driven by signals and files (apps.ts). It is compiled for
+ * each run of the tests, because a process of its own has none of the test runner's transforms.
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";

@@ -26,7 +26,7 @@ export type App = {
 /** The poll is too slow to help in any test. */
 const defaults = { leaseMs: 2_000, drainMs: 10_000, pollMs: 600_000 };
 
-/** A migrated database, what bodies leave behind, and a way to start processes on it. */
+/** Opens a migrated database, with what bodies leave behind and a way to start processes on it. */
 export async function stage(
   scope: Scope,
   kind: StorePlace["kind"],
@@ -48,7 +48,7 @@ export async function stage(
     work: pawl.workflows.WORK,
     open: (gate: string) => writeFileSync(path.join(folder, gate), ""),
     ledger: () => ledgerIn(folder),
-    /** Until a body has left a trace like this. */
+    /** Waits until a body has left a trace like this. */
     traced: (wanted: Partial<Trace>) =>
       until(
         () => ledgerIn(folder).find((trace) => matches(trace, wanted)),

@@ -1,5 +1,5 @@
 /*
- * Small programs that end, each in its way. Compiled for each run of the tests, as app.ts is.
+ * Small programs that end, each in its way. They are compiled for each run of the tests, as app.ts is.
  */
 import { drainOnSignals, openSqlite, startRunner } from "@pawl/dispatcher-node";
 import { createWorkflows, defineWorkflow } from "pawl";
@@ -27,7 +27,7 @@ async function closes(): Promise<void> {
   process.disconnect();
 }
 
-/** The second part takes until it is told to end. */
+/** The second part goes on until it is told to end. */
 function drains(fails: boolean): void {
   const told = new Promise<void>((resolve) => process.once("message", () => resolve()));
   drainOnSignals([

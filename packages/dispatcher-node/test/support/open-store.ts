@@ -1,7 +1,7 @@
 import { openSqlite } from "@pawl/dispatcher-node";
 import type { Store } from "pawl";
 
-/** A database, as one process tells another. */
+/** A database, as one process describes it to another. */
 export type StorePlace = {
   readonly kind: "sqlite" | "postgres" | "mariadb" | "mysql";
   /** A URL, or the path of a SQLite file. */

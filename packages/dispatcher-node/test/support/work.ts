@@ -14,7 +14,7 @@ export type WorkParams =
   | {
       /** A body waits until `<folder>/<gate>` exists. */
       readonly gate?: string;
-      /** So many more steps, with naps between them. */
+      /** The number of further steps, with naps between them. */
       readonly more?: number;
     }
   | undefined;
