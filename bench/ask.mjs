@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * One request to a server of this machine; with a body, or null for none, a POST.
+ * Sends one request to a server of this machine. With a body, or null for none, it is a POST.
  * @param {string} url
  * @param {unknown} [body]
  * @returns {Promise<any>}
@@ -19,7 +19,7 @@ export function ask(url, body) {
 }
 
 /**
- * The same of workerd, for seconds: it closes a connection after that, under the request that comes next.
+ * Asks workerd the same for seconds. workerd closes a connection after that, under the request that comes next.
  * @param {string} url
  * @param {unknown} body
  */

@@ -30,7 +30,7 @@ export async function timed(work) {
 }
 
 /**
- * A round is made of slices of some milliseconds, which the contestants run in turn: what disturbs the machine
+ * A round is made of slices of some milliseconds, which the contestants run in turn, so that what disturbs the machine
  * disturbs all of them alike. A first round warms up and does not count.
  * @param {{ rounds: number, slices: number }} size
  * @param {Record<string, () => Promise<number>>} contestants each answers how many ms its slice took
@@ -45,7 +45,7 @@ export async function compare({ rounds, slices }, contestants, sample) {
     /** @type {Record<string, number[]>} */
     const times = Object.fromEntries(names.map((name) => [name, []]));
     for (let slice = 0; slice < slices; slice++) {
-      // Each starts as often as it comes second: what one leaves behind (a cache, a flush) hits all alike.
+      // Each starts as often as it comes second, so that what one leaves behind (a cache, a flush) hits all alike.
       const shift = slice % names.length;
       for (const name of [...names.slice(shift), ...names.slice(0, shift)]) {
         times[name]?.push((await contestants[name]?.()) ?? Number.NaN);
@@ -57,7 +57,7 @@ export async function compare({ rounds, slices }, contestants, sample) {
 }
 
 /**
- * Round by round, so that a slow minute is slow for both.
+ * Compares round by round, so that a slow minute is slow for both.
  * @param {Figure | undefined} a
  * @param {Figure | undefined} b
  * @returns {Figure}

@@ -1,5 +1,5 @@
 // @ts-check
-// npm run bench -- [suite] [options]; without a suite, peers
+// npm run bench -- [suite] [options]; without a suite, it runs peers
 import { benchDurableObject } from "./durable-object/index.mjs";
 import { benchEngine } from "./engine/index.mjs";
 import { benchLatency } from "./latency/index.mjs";

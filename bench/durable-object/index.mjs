@@ -35,7 +35,7 @@ export async function benchDurableObject(args) {
         const ms = Number(await ask(engine, "throughput", many));
         perSecond[engine]?.push((many.instances * many.steps * 1000) / ms);
       }
-      // In turns of a few: what disturbs the machine disturbs both alike.
+      // The engines run in turns of a few, so that what disturbs the machine disturbs both alike.
       /** @type {Record<string, number[]>} */
       const ms = { ours: [], theirs: [] };
       for (let turn = 0; turn < TURNS; turn++) {
@@ -78,7 +78,7 @@ export async function benchDurableObject(args) {
   );
 }
 
-/** One workerd with both engines, each on files of its own. */
+/** Opens one workerd with both engines, each on files of its own. */
 async function open() {
   const { url, end } = await openWorkerd("durable-object.mjs", {
     durableObjects: { OBJECTS: { className: "Host", useSQLite: true } },

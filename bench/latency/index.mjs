@@ -68,7 +68,7 @@ async function measure(url, how, events) {
     const instance = await pawl.workflows.Wait.create();
     while ((await instance.status()).status !== "waiting") await pause(5);
     const result = instance.result();
-    // Long enough for the sender to have asked to be told, as anyone does who waits for a while.
+    // The sender has asked to be told by then, as anyone does who waits for a while.
     await pause(250);
     const sentAt = now();
     await instance.sendEvent({ type: "go" });

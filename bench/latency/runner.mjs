@@ -1,5 +1,5 @@
 // @ts-check
-// The other process of the measurement: it runs the workflow.
+// This is the other process of the measurement. It runs the workflow.
 import { startRunner } from "@pawl/dispatcher-node";
 import { open } from "./workflow.mjs";
 

@@ -4,10 +4,10 @@ import { createWorkflows, defineWorkflow } from "pawl";
 import { postgresStore } from "pawl/postgres";
 import pg from "pg";
 
-/** The same for all processes of a machine, to some microseconds. */
+/** A clock that is the same for all processes of a machine, to some microseconds. */
 export const now = () => performance.timeOrigin + performance.now();
 
-/** Answers when it began to go on. */
+/** Returns the time at which it began to go on. */
 const Wait = defineWorkflow({
   name: "wait",
   /**

@@ -1,5 +1,5 @@
 // @ts-check
-// Without Node: it runs inside workerd too.
+// This file uses nothing of Node, because it runs inside workerd, too.
 
 /**
  * @template T

@@ -1,5 +1,5 @@
 // @ts-check
-// What the suite asks of an engine: the same work as a user would see it, whatever happens inside.
+// Defines what the suite asks of an engine: the same work as a user would see it, whatever happens inside.
 import { setTimeout as pause } from "node:timers/promises";
 import { eachOf } from "./each.mjs";
 
@@ -29,7 +29,7 @@ export { eachOf };
  * @property {() => Promise<number>} [bodies] that ran in another process than this
  * @property {() => Promise<void>} close
  *
- * Where a process works, and what its steps do.
+ * The place where a process works, and what its steps do.
  * @typedef {object} Place
  * @property {string} url of a PostgreSQL database of its own
  * @property {string} file for a SQLite database
@@ -38,7 +38,7 @@ export { eachOf };
  * @property {(n: number) => { ok: boolean, i: number }} body
  * @property {() => number} now the same for all processes of a machine, in ms
  *
- * What a process is: all of it, or one side.
+ * The role of a process: all of it, or one side.
  * @typedef {"whole" | "client" | "runner"} Role
  *
  * @typedef {object} Adapter
@@ -56,7 +56,7 @@ export { eachOf };
  */
 
 /**
- * So many at a time, each awaited.
+ * Runs so many at a time, and awaits each.
  * @param {Pick<Engine, "start" | "result">} engine
  * @param {readonly Work[]} works
  * @param {number} inFlight
@@ -72,7 +72,7 @@ export async function closedLoop(engine, works, inFlight) {
 const SETTLE_MS = 50;
 
 /**
- * For engines that do not tell whether a run waits.
+ * Waits for a run's wait, for engines that do not tell whether a run waits.
  * @param {() => boolean | Promise<boolean>} hasCome
  */
 export async function arrival(hasCome) {
@@ -81,7 +81,7 @@ export async function arrival(hasCome) {
 }
 
 /**
- * A package of bench/package.json: by a name that types do not follow, as it is there only if it was asked for.
+ * Loads a package of bench/package.json, by a name that types do not follow: it is there only if it was asked for.
  * @param {string} name
  * @returns {Promise<any>}
  */

@@ -54,7 +54,7 @@ export async function benchPeers(args) {
     settings: {
       shared_preload_libraries: "pg_stat_statements",
       max_wal_size: "4GB",
-      // Room for the million instances of W7, as on a machine that is a database's own.
+      // This leaves room for the million instances of W7, as on a machine that is a database's own.
       shared_buffers: "2GB",
     },
   });
@@ -70,7 +70,7 @@ export async function benchPeers(args) {
     );
     const total = size.rounds * jobs.length;
     for (let round = 1; round <= size.rounds; round++) {
-      // Each begins as often as it comes later: what one leaves behind hits all alike.
+      // Each begins as often as it comes later, so that what one leaves behind hits all alike.
       for (const { engine, workload } of round % 2 === 1 ? jobs : jobs.toReversed()) {
         console.error(`${samples.length + 1} of ${total}: round ${round}, ${workload}, ${engine}`);
         const load = loadavg()[0] ?? 0;
@@ -79,7 +79,7 @@ export async function benchPeers(args) {
         if ("failure" in outcome) console.error(`  failed: ${outcome.failure}`);
         samples.push({ round, engine, workload, load, ...outcome });
       }
-      // After every round: a run that is cut short leaves what it has.
+      // Results are written after every round, so that a run that is cut short leaves what it has.
       write(samples, machine, { ...size, rounds: round });
     }
     console.log(report(samples, machine, size));

@@ -1,5 +1,5 @@
 // @ts-check
-// The peers, installed into bench/node_modules when one is asked for; never a part of the product.
+// Installs the peers into bench/node_modules when one is asked for. They are never a part of the product.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -31,7 +31,7 @@ export async function node22() {
 
 /** @param {string} name */
 export function versionOf(name) {
-  // What the product's own tests use too is installed for all.
+  // Packages that the product's own tests use, too, are installed for all.
   const file = [HOME, path.dirname(HOME)]
     .map((home) => path.join(home, "node_modules", name, "package.json"))
     .find((candidate) => existsSync(candidate));

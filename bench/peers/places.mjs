@@ -1,5 +1,5 @@
 // @ts-check
-// Where an engine keeps its data: a new database, file or server for every workload.
+// Makes the places where engines keep their data: a new database, file or server for every workload.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ export function makePlace(store, serverUrl) {
 async function database(serverUrl) {
   const name = `bench_${process.pid}_${(made += 1)}`;
   await onServer(serverUrl, `CREATE DATABASE ${name}`);
-  // What earlier databases left to be written would be this one's work.
+  // Otherwise this database would do the writing that earlier databases left.
   await onServer(serverUrl, "CHECKPOINT");
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
@@ -114,7 +114,7 @@ disable-web-ui = true
 
 /** @returns {Promise<Made>} */
 async function workerd() {
-  // Only who asks for it loads miniflare.
+  // Miniflare is loaded only if it is asked for.
   const { openWorkerd } = await import("../workerd/index.mjs");
   const workflows = { BENCH: { name: "bench", className: "Bench" } };
   const { url, end } = await openWorkerd("peer.mjs", { workflows });

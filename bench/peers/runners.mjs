@@ -1,5 +1,5 @@
 // @ts-check
-// Processes of an engine beside the one that measures: runners of what that starts, or each with work of its own.
+// Starts processes of an engine beside the one that measures: runners of its runs, or each with work of its own.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -42,7 +42,7 @@ export async function startProcesses(job, count, role) {
       return counts.reduce((total, each) => total + each, 0);
     },
     /**
-     * Each starts its share, and ends when the last of that is complete.
+     * Each process starts its share, and ends when the last of that is complete.
      * @type {import("./engine.mjs").Engine["runAll"]}
      */
     runAll: async (works, inFlight) => {

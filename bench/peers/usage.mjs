@@ -1,5 +1,5 @@
 // @ts-check
-// What a piece of work cost: CPU of this process and of its server, and what the database counted.
+// Measures what a piece of work cost: CPU of this process and of its server, and what the database counted.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import pg from "pg";
 
@@ -110,7 +110,7 @@ const childrenOf = (parent) =>
     .filter((pid) => pid > 0 && stat(pid)?.parent === parent);
 
 /**
- * Of this process: who started it does not tell.
+ * Finds a child of this process by its name, because the code that started it does not tell its pid.
  * @param {string} name
  */
 export function childNamed(name) {
@@ -120,7 +120,7 @@ export function childNamed(name) {
 }
 
 /**
- * Of these, and of their children that ended.
+ * Returns the CPU time of these processes, and of their children that ended.
  * @param {readonly number[]} pids
  */
 const cpuMs = (pids) => pids.reduce((total, pid) => total + (stat(pid)?.cpuMs ?? 0), 0);
@@ -136,7 +136,7 @@ function stat(pid) {
     return undefined;
   }
   const name = text.slice(text.indexOf("(") + 1, text.lastIndexOf(")"));
-  // After the name: state, ppid, … and from the 12th on utime, stime, cutime, cstime.
+  // After the name come state, ppid, … and from the 12th on utime, stime, cutime, cstime.
   const fields = text
     .slice(text.lastIndexOf(")") + 2)
     .split(" ")

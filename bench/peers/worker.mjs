@@ -1,5 +1,5 @@
 // @ts-check
-// One process of one workload on one engine; it answers its figures and what they cost.
+// This is one process of one workload on one engine. It answers its figures and what they cost.
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 import { engines } from "./engines/index.mjs";
@@ -21,7 +21,7 @@ import { workloads } from "./workloads.mjs";
  * @property {import("./engine.mjs").Place["restate"]} restate
  * @property {import("./engine.mjs").Place["cloudflare"]} cloudflare
  *
- * What a served process is told; it answers how many bodies it ran.
+ * What a served process is told. It answers how many bodies it ran.
  * @typedef {"bodies" | "end" | { works: readonly import("./engine.mjs").Work[], inFlight: number }} Order
  *
  * @typedef {object} Answer

@@ -1,5 +1,5 @@
 // @ts-check
-// What is done with an engine, and what comes out as figures. Each part of a workload is a process of its own.
+// Defines what is done with an engine, and what comes out as figures. Each part of a workload is a process of its own.
 import { performance } from "node:perf_hooks";
 import { median } from "../measure.mjs";
 import { eachOf } from "./engine.mjs";
@@ -31,10 +31,10 @@ import { eachOf } from "./engine.mjs";
  * @property {"workflow" | "step"} [unit] that costs are divided by
  */
 
-/** New processes that go on with a run, in each round. */
+/** How many new processes go on with a run in each round. */
 const RESTARTS = 5;
 
-/** A latency stops here, however many were asked for: some engines take a second each. */
+/** A latency measurement stops here, however many were asked for, because some engines take a second each. */
 const LATENCY_MAX_MS = 20_000;
 
 const eventFigures = {
@@ -140,7 +140,7 @@ export const workloads = {
           units: steps,
         };
       },
-      // One is parked at a time: some engines recover all that there are when they start.
+      // One run is parked at a time, because some engines recover all that there are when they start.
       ...Array.from({ length: RESTARTS }, (_, n) => async (/** @type {Bench} */ bench) => {
         const figures = await restarted(bench, n);
         if (n + 1 < RESTARTS) await parkForRestart(bench, n + 1);
@@ -275,8 +275,8 @@ async function metered(bench, what) {
 const WARM_MS = 3_000;
 
 /**
- * As much again, and again for some seconds: compiles what is hot and opens connections. After a tenth of it W1 of Pawl came
- * out at half, after once still at two thirds; slower engines take longer than that once.
+ * Runs as much again, and again for some seconds, to compile hot code and open connections. After a tenth of it W1 of
+ * Pawl came out at half, after once still at two thirds. Slower engines take longer than that once.
  * @param {Bench} bench
  * @param {Burst} what
  */
@@ -318,8 +318,8 @@ async function steady(bench, what) {
 }
 
 /**
- * The median of as many as fit into some seconds: one alone, of a third of a second, says little about a machine whose
- * speed changes from one second to the next.
+ * Returns the median of as many bursts as fit into some seconds. One alone, of a third of a second, says little about a
+ * machine whose speed changes from one second to the next.
  * @param {Bench} bench
  * @param {Burst} what
  * @returns {Promise<{ perSecond: number, units: number }>}
@@ -338,17 +338,17 @@ async function repeated(bench, { name, ...what }) {
 }
 
 /**
- * W1 and W2 by so many processes.
+ * Measures W1 and W2 by so many processes.
  * @param {(count: number, work: (bench: Bench) => Promise<void>) => Promise<void>} withProcesses
  * @returns {Promise<Figures>}
  */
 async function scaling(withProcesses) {
   /** @type {Record<string, number[]>} */
   const rates = {};
-  // There and back: a machine that becomes faster or slower does so for all of them.
+  // The counts go there and back, so that a machine that becomes faster or slower does so for all of them.
   for (const [n, count] of [1, 2, 4, 2, 1].entries()) {
     await withProcesses(count, async (bench) => {
-      // Each of them has to be warm.
+      // Each process has to be warm.
       const what = { warmMs: WARM_MS * count };
       const w1 = await steady(bench, { count: 2_000, steps: 1, name: `short-${n}`, ...what });
       const w2 = await steady(bench, { count: 200, steps: 50, name: `long-${n}`, ...what });
@@ -376,7 +376,7 @@ const works = (name, length, steps) =>
 const PARK_MAX_MS = 300_000;
 
 /**
- * Answers how many wait: what an engine cannot load in another way is started, for so long.
+ * Returns how many wait. Runs that an engine cannot load in another way are started, for so long.
  * @param {Bench} bench
  * @param {number} count
  */
@@ -393,7 +393,8 @@ async function park({ engine, share }, count) {
       (_, n) => `parked-${parked + n}`,
     );
     await eachOf(ids, 20, (id) => engine.start({ id, kind: "wait", steps: 0 }));
-    // What is started waits to be run before it waits: then it would stand in front of what is measured.
+    // A started run waits to be run before it waits for its event. Then it would stand in front of what is
+    // measured.
     await eachOf(ids, 20, (id) => engine.waiting(id));
     parked += ids.length;
   }
@@ -403,7 +404,7 @@ async function park({ engine, share }, count) {
 const SOAK_MS = 600_000;
 
 /**
- * Short ones, long ones and ones that wait for an event, so many at a time; ends are counted by tenths.
+ * Runs short ones, long ones and ones that wait for an event, so many at a time. Ends are counted by tenths.
  * @param {Bench} bench
  * @returns {Promise<Figures>}
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// Claims of 100 tickets: in tables with nothing else, beside a million parked instances, and under an old
-// snapshot that keeps every dead index entry in place.
+// Measures claims of 100 tickets: in tables with nothing else, beside a million parked instances, and under
+// an old snapshot that keeps every dead index entry in place.
 import { compare, figure, median, ratio, sum, timed } from "../measure.mjs";
 import { aPart, aRunner, claim, commitAll, someInstances } from "./runs.mjs";
 
@@ -19,7 +19,10 @@ import { aPart, aRunner, claim, commitAll, someInstances } from "./runs.mjs";
  */
 
 const LIMIT = 100;
-/** Due tickets that are claimed and parked in turn, all of them resuming: else the first ones would always come first. */
+/**
+ * Due tickets, claimed and parked in turn. All are resuming, because else the first ones would always come
+ * first.
+ */
 const DUE = 10_000;
 const SLICES = 40;
 
@@ -54,7 +57,7 @@ export async function benchClaim(database, { rounds, share, progress }) {
     /** @type {{ during: number[], ratios: number[] }} */
     const snapshot = { during: [], ratios: [] };
     for (let round = 0; round < rounds; round++) {
-      // The snapshot would hold up the clean-up of the first ones too: new tables have had few claims under it.
+      // The snapshot would hold up the clean-up of the first tables, too. New tables have had few claims under it.
       const fresh = await database.world();
       const { cycle } = await cycler(fresh.store);
       const contestants = { fresh: cycle, underSnapshot: underSnapshot.cycle };
@@ -91,7 +94,7 @@ export async function benchClaim(database, { rounds, share, progress }) {
 const samplesOf = (given) => given?.samples ?? [];
 
 /**
- * `cycle` claims 100 due tickets and parks them, due again; it answers how long the claim took.
+ * `cycle` claims 100 due tickets and parks them, due again. It returns how long the claim took.
  * @param {import("./databases.mjs").Store} store
  */
 async function cycler(store) {

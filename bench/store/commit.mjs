@@ -1,5 +1,5 @@
 // @ts-check
-// Fenced group commit of step rows, against inserts of the same rows with nothing around them.
+// Measures fenced group commit of step rows, against inserts of the same rows with nothing around them.
 import { compare, ratio, sum, timed } from "../measure.mjs";
 import { aStepPart, aStepRow, commitAll, leased } from "./runs.mjs";
 
@@ -12,7 +12,7 @@ import { aStepPart, aStepRow, commitAll, leased } from "./runs.mjs";
  * @property {import("../measure.mjs").Figure} ratio of the store to the best raw
  */
 
-/** Commits per slice: some 10 ms. */
+/** Commits per slice, which takes some 10 ms. */
 const SIZES = [
   { batch: 1, runs: 200, commits: 20 },
   { batch: 20, runs: 200, commits: 10 },

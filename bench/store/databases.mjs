@@ -48,8 +48,8 @@ const valuesList = (count) =>
   Array.from({ length: count }, () => `(${Array(WIDTH).fill("?").join(", ")})`).join(", ");
 
 /**
- * Of 1,000: 850 wait for a later time, 50 are paused; 50 are due on another queue and 50 for a workflow
- * that nobody here runs. Their ids are older than all that are made, as those of instances that were created before.
+ * Of 1,000 rows 850 wait for a later time, 50 are paused, 50 are due on another queue and 50 for a workflow
+ * that nobody here runs. Their ids are older than all that are made, like those of instances created before.
  * @param {{
  *   count: number,
  *   table: (name: string) => string,
@@ -73,7 +73,7 @@ function parkedRows({ count, table, number, iid, concat, now }) {
   ];
 }
 
-/** Digits joined: what every database can count with. */
+/** Counts by joined digits, which every database can do. */
 const DIGITS = `SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS n
   FROM ${["a", "b", "c", "e", "f", "g"]
     .map(
@@ -221,7 +221,7 @@ export async function parkOnPostgres(client, schema, count) {
   })) {
     await client.query(text.replaceAll("n * 7919", "n::bigint * 7919"));
   }
-  // What autovacuum would do within a minute.
+  // Autovacuum would do this within a minute.
   for (const table of ["instance", "ticket"])
     await client.query(`VACUUM (ANALYZE) ${schema}.${table}`);
 }

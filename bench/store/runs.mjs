@@ -1,5 +1,5 @@
 // @ts-check
-// Instances, leases and parts for the benchmarks.
+// Makes instances, leases and parts for the benchmarks.
 
 /**
  * @typedef {import("./databases.mjs").Store} Store
@@ -119,7 +119,7 @@ export function aStepPart(run, ord) {
 }
 
 /**
- * The same step as a row.
+ * Returns the same step as a row.
  * @param {Claimed} run
  * @param {number} ord
  * @returns {import("./databases.mjs").RawRow}

@@ -1,5 +1,5 @@
 // @ts-check
-// What one call of the other verbs takes.
+// Measures what one call of the other verbs takes.
 import { compare, median, timed } from "../measure.mjs";
 import { LEASE_MS, aPart, anInstance, commitAll, leased, someInstances } from "./runs.mjs";
 

@@ -1,5 +1,5 @@
 // @ts-check
-// A workerd with one of the Workers in worker/, on files in a folder of its own.
+// Opens a workerd with one of the Workers in worker/, on files in a folder of its own.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

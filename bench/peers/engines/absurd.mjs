@@ -4,7 +4,7 @@ import pg from "pg";
 import { eachOf, load } from "../engine.mjs";
 
 /**
- * What is used of absurd-sdk.
+ * The part of absurd-sdk that is used here.
  * @typedef {{ kind: string, steps: number, event: string }} Params
  * @typedef {object} Context
  * @property {<T>(name: string, body: () => Promise<T>) => Promise<T>} step
@@ -49,7 +49,7 @@ async function open({ url, body, now }, concurrency) {
   const client = new Absurd({
     db: pool,
     hooks: {
-      // What it executes ends with the commit of the completion; a task that is put to sleep throws.
+      // An execution ends with the commit of the completion. A task that is put to sleep throws.
       wrapTaskExecution: async (_, execute) => {
         await execute();
         completed.count += 1;
@@ -73,13 +73,13 @@ async function open({ url, body, now }, concurrency) {
   const tasks = new Map();
   /** @param {import("../engine.mjs").Work} work */
   const start = async ({ id, kind, steps }) => {
-    // A key costs a statement more, and is what a later process finds the task by.
+    // A key costs one statement more, and a later process finds the task by it.
     const options = kind === "wait" ? { idempotencyKey: id } : undefined;
     const { taskID } = await client.spawn(TASK, { kind, steps, event: id }, options);
     tasks.set(id, taskID);
     return taskID;
   };
-  // A task of an earlier process: the same key answers its id.
+  // For a task of an earlier process, the same key answers its id.
   const taskOf = async (/** @type {string} */ id) =>
     tasks.get(id) ?? (await start({ id, kind: "wait", steps: 0 }));
   return {
@@ -89,7 +89,7 @@ async function open({ url, body, now }, concurrency) {
       if (state !== "completed") throw new Error(`${id}: ${state} ${JSON.stringify(failure)}`);
       return result;
     },
-    // Its results are polled, after 50 ms at the earliest: the worker's hook tells the end.
+    // Results are polled, after 50 ms at the earliest, so the worker's hook tells the end.
     runAll: async (works, inFlight) => {
       const goal = completed.count + works.length;
       await eachOf(works, inFlight, async (work) => void (await start(work)));

@@ -2,7 +2,7 @@
 import { arrival, closedLoop, load } from "../engine.mjs";
 
 /**
- * What is used of @dbos-inc/dbos-sdk.
+ * The part of @dbos-inc/dbos-sdk that is used here.
  * @typedef {{ getResult(): Promise<unknown> }} Handle
  * @typedef {(kind: string, steps: number) => Promise<number | null>} Workflow
  * @typedef {object} Dbos

@@ -1,6 +1,6 @@
 // @ts-check
-// The limit: group commit with no engine around it. No start, claim, fence, replay or end is written, only Pawl's step rows,
-// through the same driver; what a run does between two of them is nothing.
+// This is the limit: group commit with no engine around it. No start, claim, fence, replay or end is written,
+// only Pawl's step rows, through the same driver. A run does nothing between two of them.
 import { sqlite, postgres } from "../../store/databases.mjs";
 import { aStepRow } from "../../store/runs.mjs";
 import { eachOf } from "../engine.mjs";
@@ -33,7 +33,7 @@ export const onSqlite = {
 async function open({ body }, database) {
   /** @type {import("../../store/databases.mjs").World[]} */
   const worlds = [];
-  /** A connection with a table of its own. */
+  /** Opens a connection with a table of its own. */
   const connect = async () => {
     const world = await database.world();
     worlds.push(world);
@@ -56,7 +56,7 @@ async function open({ body }, database) {
       waiting = [];
       await first.bind(batch.map(({ row }) => row))();
       for (const { written } of batch) written();
-      // What goes on at once travels together.
+      // Rows that come in the same round travel together.
       await new Promise((resolve) => setImmediate(resolve));
     }
     isBusy = false;

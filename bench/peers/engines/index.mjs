@@ -35,7 +35,7 @@ export const PEERS = [
 ];
 
 /**
- * Pawl on these stores, the peers that share one of them, and no engine at all. Restate and Cloudflare have their own.
+ * Returns Pawl on these stores, peers that share one of them or have their own (Restate, Cloudflare), and no engine.
  * @param {readonly string[]} stores
  * @param {readonly string[]} peers
  */

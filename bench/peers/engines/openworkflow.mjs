@@ -4,7 +4,7 @@ import pg from "pg";
 import { eachOf, load } from "../engine.mjs";
 
 /**
- * What is used of openworkflow.
+ * The part of openworkflow that is used here.
  * @typedef {object} Step
  * @property {<T>(config: { name: string }, body: () => T) => Promise<T>} run
  * @property {(options: { signal: string, timeout: string }) => Promise<unknown>} waitForSignal
@@ -17,7 +17,7 @@ import { eachOf, load } from "../engine.mjs";
  * @property {(options: { signal: string }) => Promise<unknown>} sendSignal
  * @typedef {new (options: { backend: Backend }) => Client} ClientClass
  *
- * The tables, for what no call answers.
+ * The tables, for questions that no call answers.
  * @typedef {object} Tables
  * @property {() => Promise<number>} completed runs
  * @property {(signal: string) => Promise<boolean>} isAwaited
@@ -90,18 +90,19 @@ async function open({ body, now }, concurrency, backend, tables) {
   /** @type {import("../engine.mjs").Engine} */
   const engine = {
     start: async ({ id, kind, steps }) => {
-      // A key costs a transaction with four statements more, and is what a later process finds the run by.
+      // A key costs one more transaction with four statements, and a later process finds the run by it.
       const options = kind === "wait" ? { idempotencyKey: id } : undefined;
       handles.set(id, await workflow.run({ kind, steps, signal: id }, options));
     },
     result: async (id) => {
-      // A run of an earlier process: the same key answers its handle.
+      // For a run of an earlier process, the same key answers its handle.
       const handle =
         handles.get(id) ??
         (await workflow.run({ kind: "wait", steps: 0, signal: id }, { idempotencyKey: id }));
       return handle.result();
     },
-    // Its results are polled every second: the tables tell the end, asked only when all code has returned.
+    // Results are polled every second, so the tables tell the end. They are asked only when all code has
+    // returned.
     runAll: async (works, inFlight) => {
       const before = await tables.completed();
       const goal = returns.count + works.length;
@@ -124,7 +125,7 @@ async function open({ body, now }, concurrency, backend, tables) {
 
 const COMPLETED =
   "SELECT count(*) AS n FROM workflow_runs WHERE status IN ('completed', 'succeeded')";
-// A signal sent before its wait is written is lost; the run is given back after that.
+// A signal that is sent before its wait is written is lost. The run is given back after that write.
 const AWAITED = `SELECT count(*) AS n FROM step_attempts s JOIN workflow_runs r ON r.id = s.workflow_run_id
   WHERE s.kind = 'signal-wait' AND s.status = 'running' AND r.worker_id IS NULL`;
 

@@ -1,10 +1,10 @@
 // @ts-check
-// Job queues, as a reference for W1: a job is one step, and nothing is kept of it but that it is done.
+// Job queues are a reference for W1: a job is one step, and nothing is kept of it but that it is done.
 import { setTimeout as pause } from "node:timers/promises";
 import { eachOf, load } from "../engine.mjs";
 
 /**
- * What is used of pg-boss.
+ * The part of pg-boss that is used here.
  * @typedef {object} Boss
  * @property {() => Promise<unknown>} start
  * @property {(options: { graceful: boolean }) => Promise<void>} stop
@@ -37,7 +37,7 @@ export const boss = {
     }
     return jobQueue({
       add: (n) => queue.send(QUEUE, { n }),
-      // Without a state, those that run are not counted.
+      // Without a state, running jobs are not counted.
       left: () => queue.getQueueSize(QUEUE, { before: "completed" }),
       close: () => queue.stop({ graceful: true }),
     });
@@ -67,7 +67,7 @@ export const graphile = {
     });
     return jobQueue({
       add: (n) => runner.addJob(QUEUE, { n }),
-      // A job that is done is removed.
+      // A job is removed when it is done.
       left: async () =>
         Number((await pool.query("SELECT count(*) AS n FROM graphile_worker.jobs")).rows[0]?.n),
       close: async () => {

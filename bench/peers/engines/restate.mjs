@@ -4,7 +4,7 @@ import { ask } from "../../ask.mjs";
 import { arrival, closedLoop, load } from "../engine.mjs";
 
 /**
- * What is used of @restatedev/restate-sdk.
+ * The part of @restatedev/restate-sdk that is used here.
  * @typedef {object} Context
  * @property {string} key
  * @property {<T>(name: string, body: () => T) => Promise<T>} run
@@ -70,7 +70,7 @@ async function open({ restate: server, body, now }) {
     start: async ({ id, kind, steps }) =>
       void (await ask(`${ingress}/bench/${id}/run/send`, { kind, steps })),
     result: (id) => ask(`${ingress}/restate/workflow/bench/${id}/attach`),
-    // One call that starts it and answers its result.
+    // One call starts a run and answers its result.
     runAll: (works, inFlight) =>
       closedLoop(
         {

@@ -1,11 +1,11 @@
 // @ts-check
-// Inside workerd: the same workflow for Pawl in a Durable Object and for Cloudflare's own engine.
+// Runs inside workerd: the same workflow for Pawl in a Durable Object and for Cloudflare's own engine.
 import { WorkflowEntrypoint } from "cloudflare:workers";
 import { workflowsBinding, workflowsDurableObject } from "@pawl/dispatcher-cloudflare-do";
 import { defineRegistry, defineWorkflow } from "pawl";
 import { completed } from "./status.mjs";
 
-/** Runs of either engine whose code has come to its end. */
+/** Counts runs of either engine whose code has come to its end. */
 const runs = { ended: 0 };
 
 /**
@@ -40,7 +40,7 @@ export const Host = workflowsDurableObject({ workflows: registry });
 /** @typedef {{ create(options: object): Promise<Instance> }} Engine */
 
 /**
- * All at once, to the last status "complete".
+ * Runs all at once, to the last status "complete".
  * @param {Engine} engine
  * @param {{ instances: number, steps: number }} size
  */
@@ -52,14 +52,14 @@ async function throughput(engine, { instances, steps }) {
       engine.create({ id: crypto.randomUUID(), params: { steps } }),
     ),
   );
-  // No questions while they run: those would be measured too.
+  // Nobody asks while they run, because the questions would be measured, too.
   while (runs.ended < before + instances) await scheduler.wait(1);
   await Promise.all(made.map((instance) => completed(instance, 1)));
   return Date.now() - startedAt;
 }
 
 /**
- * One at a time: from create to the result, or to status "complete" where there is nothing else to wait for.
+ * Runs one at a time: from create to the result, or to status "complete" where there is nothing else to wait for.
  * @param {Engine} engine
  * @param {{ instances: number, steps: number }} size
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// Inside workerd: the workflows of the suite for Cloudflare's own engine, and what their clients do.
+// Runs inside workerd: the workflows of the suite for Cloudflare's own engine, and what their clients do.
 import { WorkflowEntrypoint } from "cloudflare:workers";
 import { eachOf } from "../../peers/each.mjs";
 import { completed } from "./status.mjs";
@@ -34,7 +34,8 @@ export class Bench extends WorkflowEntrypoint {
     if (kind === "wait") {
       done.arrived.add(id);
       await step.waitForEvent("go", { type: "go", timeout: "1 hour" });
-      // The clock in here shows whole milliseconds and stands still: the sender's tells when the step came.
+      // The clock in here shows whole milliseconds and stands still, so the sender's clock tells when the step
+      // came.
       output = await step.do("go on", async () => Number(await (await fetch(clock)).text()));
     }
     done.ended.add(id);
@@ -55,7 +56,7 @@ const calls = {
   ) => {
     await eachOf(works, inFlight, async (work) => {
       const instance = await engine.create({ id: work.id, params: work });
-      // No questions while it runs: each reads its history, and would take from the others.
+      // Nobody asks while it runs, because each question reads its history and would take from the others.
       while (!done.ended.has(work.id)) await scheduler.wait(1);
       await completed(instance, POLL_MS);
     });

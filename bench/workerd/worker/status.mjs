@@ -3,7 +3,7 @@
 /** @typedef {{ status(): Promise<{ status: string, output?: unknown }> }} Instance */
 
 /**
- * Asks until it is complete; answers its output.
+ * Asks until it is complete, and returns its output.
  * @param {Instance} instance
  * @param {number} intervalMs
  */
