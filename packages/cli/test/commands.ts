@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Project } from "./support/project.js";
 
-/** Somewhere to call commands: a project, and how to reach its workflows from it. */
+/** A place to call commands: a project, and how to reach its workflows from it. */
 export type Place = {
   readonly project: Project;
-  /** Such as `--url …`. */
+  /** Arguments such as `--url …`. */
   readonly where: readonly string[];
   /** Runs what is due until nothing is. */
   readonly settle: () => Promise<void>;
@@ -12,7 +12,7 @@ export type Place = {
 
 type Open = (work: (place: Place) => Promise<void>) => Promise<void>;
 
-/** What every way to reach an engine must do: a config on each database, and an API. */
+/** Tests what commands do in every way to reach an engine: a config on each database, and an API. */
 export function commandsWork(name: string, open: Open): void {
   describe(`pawl on ${name}`, () => {
     const works = (title: string, work: (place: Place) => Promise<void>): void =>
@@ -123,7 +123,7 @@ export function commandsWork(name: string, open: Open): void {
       expect(first).toMatchObject({ runNumber: 1, entries: [{ name: "charge the card" }, {}, {}] });
     });
 
-    works("pages", async ({ project, where, settle }) => {
+    works("lists instances and history in pages", async ({ project, where, settle }) => {
       for (const id of ["a", "b", "c"]) {
         await project.json(["start", "echo", "--id", id, "--params", `"${id}"`, ...where]);
       }
@@ -151,7 +151,7 @@ export function commandsWork(name: string, open: Open): void {
       expect(entries).toMatchObject({ entries: [{ name: "charge the card" }], hasNextPage: true });
     });
 
-    works("says what is not there, with 3", async ({ project, where }) => {
+    works("exits with 3 for what does not exist, and names it", async ({ project, where }) => {
       const unknown = await project.run(["list", "ordr", ...where]);
       expect(unknown).toMatchObject({ code: 3, stdout: "" });
       expect(unknown.stderr).toBe(
@@ -169,7 +169,7 @@ export function commandsWork(name: string, open: Open): void {
       });
     });
 
-    works("refuses with 1, and says what to do", async ({ project, where }) => {
+    works("exits with 1 when refused, and says what to do", async ({ project, where }) => {
       const start = ["start", "echo", "--id", "twice", ...where];
       expect((await project.run(start)).code).toBe(0);
       const again = await project.run(start);

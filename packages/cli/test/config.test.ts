@@ -57,7 +57,7 @@ for (const kind of servers.filter((each) => each === "postgres")) {
 
 describe("migrate", () => {
   const kinds = ["sqlite", ...servers] as const;
-  test.each(kinds)("on %s plans, does, and has nothing more to do", (kind) =>
+  test.each(kinds)("on %s plans, migrates, and has nothing more to do", (kind) =>
     inScope(async (scope) => {
       const config = kind === "sqlite" ? sqliteConfig : await configOn(scope, kind);
       const project = await Project.make(scope, { "pawl.config.ts": config });
@@ -94,7 +94,7 @@ describe("migrate", () => {
   );
 });
 
-test("a database that is away ends with 4, and names the address", () =>
+test("an unreachable database exits with 4, and names the address", () =>
   inScope(async (scope) => {
     const url = "postgres://nobody@127.0.0.1:9/none";
     const config = configFor({
@@ -110,7 +110,7 @@ import { postgresStore } from "pawl/postgres";`,
   }));
 
 test.skipIf(servers.length === 0)(
-  "a pool that the config leaves open does not keep it from ending",
+  "a pool that the config leaves open does not keep the command from ending",
   () =>
     inScope(async (scope) => {
       const kind = servers[0] as Kind;

@@ -10,7 +10,7 @@ function order(project: Project, url: string, id: string) {
   return project.run(["start", "order", "--id", id, "--params", '{"amount":42}', "--url", url]);
 }
 
-test("dev migrates, serves, runs and tells", () =>
+test("dev migrates, serves the API, runs workflows and shows what happens", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
     const dev = await project.dev();
@@ -22,12 +22,12 @@ test("dev migrates, serves, runs and tells", () =>
       /charge the card {2}attempt 1 failed: Error: the bank is away \\u\{1b\}\[31m/,
     );
     await dev.saysErr(/step\.failed workflow=order id=o1 .*step="charge the card" attempt=1/);
-    // Where it was thrown, in the source.
+    // This is where the error was thrown, in the source.
     await dev.saysErr(/^ +at .*src\/order\.ts:\d+:\d+/m);
     expect(dev.child.stderrText()).not.toContain("/pawl/dist/engine/");
     await dev.saysOut(/charge the card {2}completed in .*, attempt 2 → \{"outcome":"paid"/);
     await dev.saysOut(/approval {2}waits for an event of type "approved"/);
-    // From the database itself, not from this process.
+    // This event comes from the database itself, not from the process of dev.
     await project.run(["send", "order", "o1", "approved", "--payload", '"yes"']);
     await dev.saysOut(/order o1 {2}event approved "yes"/);
     await dev.saysOut(/order o1 {2}complete \{"payment"/);
@@ -58,7 +58,7 @@ test("dev starts again with changed code, on the same port, and survives broken 
     await dev.saysOut(/before {2}complete \{"is":"new"/);
   }));
 
-test("dev lets running steps end before it restarts or ends, at no attempt", () =>
+test("dev lets running steps end before it restarts or ends, which costs no attempt", () =>
   inScope(async (scope) => {
     const { project, begun, ledger } = await slowProject(scope);
     const dev = await project.dev();
@@ -74,7 +74,7 @@ test("dev lets running steps end before it restarts or ends, at no attempt", () 
     expect(await ledger()).toEqual(["begin 1", "end", "begin 1", "end"]);
   }));
 
-test("a second signal ends dev at once; a worker whose parent is killed ends too", () =>
+test("a second signal ends dev at once, and a worker whose parent is killed ends, too", () =>
   inScope(async (scope) => {
     const { project, begun } = await slowProject(scope, 60_000);
     const dev = await project.dev();
@@ -99,10 +99,10 @@ test("a second signal ends dev at once; a worker whose parent is killed ends too
     );
   }));
 
-test("dev that is ended while its code loads ends with 0, and says no more", () =>
+test("dev that is ended while its code loads exits with 0, and says no more", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
-    // Holds the process up until its parent, which was told to end, has left it.
+    // This holds the process up until its parent, which was told to end, has left it.
     const held = `
       import { writeFileSync } from "node:fs";
       writeFileSync("loading", "");
@@ -117,7 +117,7 @@ test("dev that is ended while its code loads ends with 0, and says no more", () 
     expect(dev.stderrText()).not.toContain("EPIPE");
   }));
 
-test("dev --json tells one object per line", () =>
+test("dev --json writes one object per line", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
     const dev = await project.dev(["--json", "--no-watch"]);
@@ -174,7 +174,7 @@ async function slowProject(scope: Scope, ms = 1_500) {
   return { project, ledger, begun };
 }
 
-test("dev ends when nobody reads any more what it says", () =>
+test("dev ends when nobody reads its output any more", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
     const dev = await project.dev(["--json"]);

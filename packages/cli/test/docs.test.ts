@@ -1,4 +1,5 @@
-// Every command of docs/cli.md, in its order, with the config and the workflow that the page shows.
+// These tests run every command of docs/cli.md, in its order, with the config and the workflow that the page
+// shows.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -13,7 +14,7 @@ function blocks(language: string): string[] {
   return Array.from(page.matchAll(fenced), ([, code = ""]) => code);
 }
 
-/** Others may run the same test on this machine. */
+/** Returns a free port, because others may run the same test on this machine. */
 async function freePort(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

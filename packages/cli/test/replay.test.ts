@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { inScope } from "../../pawl/test/support/scope.js";
 import { orderCode, Project } from "./support/project.js";
 
-test("replay tells whether changed code still follows", () =>
+test("replay tells whether changed code still follows recorded histories", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
     await project.run(["migrate"]);
@@ -21,7 +21,7 @@ test("replay tells whether changed code still follows", () =>
     expect(saved.code).toBe(0);
     const history = await readFile(path.join(project.folder, "history.json"), "utf8");
 
-    // The bodies are not called: this one would say so.
+    // Replay does not call the bodies: this one would say so.
     await project.write(
       "src/order.ts",
       orderCode.replaceAll('"charge the card"', '"charge twice"').replace("attempt === 1", "true"),

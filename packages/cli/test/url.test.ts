@@ -15,7 +15,7 @@ import { sqliteStore } from "pawl/sqlite";`,
     tick: { enabled: true },`,
 });
 
-/** Whether everything has ended or waits for an event. */
+/** Returns whether everything has ended or waits. */
 async function isSettled(project: Project, where: readonly string[]): Promise<boolean> {
   type Page = { instances: { details: { status: string } }[] };
   const { instances } = await project.json<Page>(["list", "--all", ...where]);
@@ -33,7 +33,7 @@ commandsWork("a URL", (work) =>
   }),
 );
 
-test("tokens, and ticks where they are enabled", () =>
+test("a URL needs its token, and can tick where that is enabled", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope, { "pawl.config.ts": secured });
     const url = await (await project.dev()).url();
@@ -51,7 +51,7 @@ test("tokens, and ticks where they are enabled", () =>
     expect(wrong.stderr).toContain("does not take the token of --token or PAWL_TOKEN");
   }));
 
-test("what a URL cannot do, and URLs that lead nowhere", () =>
+test("commands that need a config refuse a URL, and wrong URLs are explained", () =>
   inScope(async (scope) => {
     const project = await Project.make(scope);
     const url = await (await project.dev()).url();

@@ -24,13 +24,13 @@ async function refused(args: readonly string[], options: Parameters<Project["run
 }
 
 describe("the command line", () => {
-  test("nothing at all prints the help, as an error", async () => {
+  test("prints the help, as an error, without arguments", async () => {
     const stderr = await refused([]);
     expect(stderr).toContain("Usage: pawl [options] [command]");
     expect(stderr).toContain("Exit codes: 0 done");
   });
 
-  test("versions and help", async () => {
+  test("prints its version and the help of a command", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../package.json", import.meta.url), "utf8"),
     ) as { version: string };
@@ -42,7 +42,7 @@ describe("the command line", () => {
     expect((await project.run(["help", "show"])).stdout).toContain("--run <n>");
   });
 
-  test("slips are named, with what was meant", async () => {
+  test("names mistakes, with what may have been meant", async () => {
     expect(await refused(["lst"])).toContain("(Did you mean list?)");
     expect(await refused(["list", "--stats", "x"])).toContain("(Did you mean --status?)");
     expect(await refused(["show", "order"])).toContain("missing required argument 'id'");
@@ -65,7 +65,7 @@ describe("the command line", () => {
     expect(await refused(["replay", "order", "--save", "x"])).toContain("of one instance");
   });
 
-  test("ids and names of any kind", async () => {
+  test("takes ids and names of any kind, and refuses invalid ids", async () => {
     expect(await refused(["show", "order", "--", "-x"])).toContain("INVALID_INSTANCE_ID");
     expect(await refused(["start", "order", "--id", "a b"])).toContain("INVALID_INSTANCE_ID");
     expect(await refused(["start", "order", "--id", "x".repeat(5000)])).toContain("at most 100");
@@ -87,7 +87,7 @@ describe("values", () => {
     return (await project.json<{ output: unknown }>(["show", "echo", id])).output;
   };
 
-  test("as text, from a file and from standard input", async () => {
+  test("are read as text, from a file and from standard input", async () => {
     await project.write("sub/params.json", '{"from":"a file"}');
     const below = path.join(project.folder, "sub");
     expect((await project.run(start("text", "[1]"))).code).toBe(0);
@@ -101,7 +101,7 @@ describe("values", () => {
     expect(await output("date")).toEqual(JSON.parse(date));
   });
 
-  test("that cannot be read", async () => {
+  test("that cannot be read are refused", async () => {
     expect(await refused(start("x", "{amount:1}"))).toContain("--params is not JSON");
     expect(await refused(start("x", ""))).toContain("--params is empty");
     expect(await refused(start("x", "-"))).toContain("--params from standard input is empty");
@@ -115,7 +115,7 @@ describe("values", () => {
     expect(await refused(send)).toContain("--payload is not JSON");
   });
 
-  test("that are too large, or deep", async () => {
+  test("that are too large or too deep are refused", async () => {
     await project.write("large.json", JSON.stringify("x".repeat(2_000_000)));
     expect(await refused(start("x", "@large.json"))).toContain("1048576");
     await project.write("huge.json", JSON.stringify("x".repeat(65 * 1_048_576)));
@@ -130,7 +130,7 @@ describe("configs", () => {
   const made = (files: Readonly<Record<string, string>>, work: (at: Project) => Promise<void>) =>
     inScope(async (own) => work(await Project.make(own, files)));
 
-  test("none: how to make one", () =>
+  test("that are missing are explained with an example", () =>
     inScope(async (own) => {
       const at = await Project.make(own);
       const { code, stderr } = await at.run(["list"], { cwd: "/" });
@@ -159,14 +159,14 @@ describe("configs", () => {
     ["a promise", `export default Promise.resolve(${engine});`],
     ["a function", `export default async () => ({ pawl: ${engine} });`],
     ["an object", `export default { pawl: ${engine} };`],
-  ])("%s", (_, code) =>
+  ])("may export %s", (_, code) =>
     made({ "pawl.config.ts": "", "other.mjs": head + code }, async (at) => {
       const { code: exit, stderr } = await at.run(["migrate", "--config", "other.mjs"]);
       expect([exit, stderr.includes("error")]).toEqual([0, false]);
     }),
   );
 
-  test("what they print does not come between an answer for machines", () =>
+  test("that print something do not disturb an answer for machines", () =>
     made({ "pawl.config.ts": `${head}console.log("hi");export default ${engine};` }, async (at) => {
       await at.run(["migrate"]);
       expect(await at.json(["tick"])).toEqual({ processed: 0, nextWakeInMs: null });
@@ -177,10 +177,10 @@ describe("configs", () => {
     ["something else", "export default 42;", "must be what createWorkflows gives"],
     ["an error", "throw new Error('no luck');", "pawl.config.ts failed: no luck"],
     ["nonsense", "export default {", "pawl.config.ts failed"],
-    ["what never comes", "export default new Promise(() => {});", "never finished loading"],
+    ["an endless promise", "export default new Promise(() => {});", "never finished loading"],
     ["a missing import", 'import "./nowhere.js";', "nowhere.js"],
     ["a rejection", "export default Promise.reject(new Error('late'));", "failed: late"],
-  ])("that export %s", (_, code, message) =>
+  ])("that export %s are refused", (_, code, message) =>
     made({ "pawl.config.ts": code }, async (at) => {
       const { code: exit, stdout, stderr } = await at.run(["list"]);
       expect([exit, stdout]).toEqual([2, ""]);
@@ -195,7 +195,7 @@ describe("configs", () => {
 });
 
 describe("the process", () => {
-  test("a reader that leaves is no error", async () => {
+  test("exits with 0 when its reader leaves", async () => {
     for (let n = 0; n < 3; n++) await project.run(["start", "order", "--id", `many-${n}`]);
     const child = project.start(["list", "--all", "--json"]);
     child.stdout?.destroy();
@@ -203,13 +203,13 @@ describe("the process", () => {
     expect([code, child.stderrText()]).toEqual([0, ""]);
   });
 
-  test("a disk that is full is", async () => {
+  test("exits with 1 when the disk is full", async () => {
     const { code, output } = await project.shell(`pawl list --all --json > /dev/full`);
     expect(code).toBe(1);
     expect(output).toContain("cannot write: ");
   });
 
-  test("a folder that is gone is told", async () => {
+  test("says so when its folder is gone", async () => {
     const { code, output } = await project.shell(
       "mkdir gone && cd gone && rmdir ../gone && pawl list",
     );
@@ -217,7 +217,7 @@ describe("the process", () => {
     expect(output).toContain("does not exist any more");
   });
 
-  test("Ctrl-C lets running steps end, and gives the run back", () =>
+  test("lets running steps end on Ctrl-C, and gives the run back", () =>
     inScope(async (own) => {
       const at = await Project.make(own, { "src/other.ts": slowCode(1_000) });
       await at.run(["migrate"]);
@@ -232,7 +232,7 @@ describe("the process", () => {
       expect(await at.json(["show", "slow", "s"])).toMatchObject({ status: "complete" });
     }));
 
-  test("writes no colours where no terminal is", async () => {
+  test("writes no colours without a terminal", async () => {
     const { stdout, stderr } = await project.run(["list"]);
     expect(stdout + stderr).not.toContain("\u001B");
   });

@@ -127,7 +127,7 @@ export class Project {
     this.#scope = scope;
   }
 
-  /** Inside the repository, to find the packages. */
+  /** Makes a project inside the repository, so that the packages are found. */
   static async make(scope: Scope, files: Readonly<Record<string, string>> = {}): Promise<Project> {
     await mkdir(path.join(root, ".cache"), { recursive: true });
     const folder = await mkdtemp(path.join(root, ".cache", "cli-"));
@@ -151,13 +151,13 @@ export class Project {
 
   async run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
     const child = this.#spawn(args, options);
-    child.stdin?.on("error", () => {}); // it need not read what it is given
+    child.stdin?.on("error", () => {}); // the command need not read its input
     child.stdin?.end(options.input ?? "");
     const [code] = (await once(child, "close")) as [number | null];
     return { code, stdout: child.stdoutText(), stderr: child.stderrText() };
   }
 
-  /** A line for a shell, which finds `pawl`. */
+  /** Runs a line in a shell that finds `pawl`. */
   async shell(line: string): Promise<{ readonly code: number | null; readonly output: string }> {
     const child = spawn("sh", ["-c", `pawl() { "$NODE" "$BIN" "$@"; }\n${line}`], {
       cwd: this.folder,
@@ -172,21 +172,21 @@ export class Project {
     return { code, output };
   }
 
-  /** Succeeds, and answers in JSON. */
+  /** Runs a command that must succeed, and returns its answer in JSON. */
   async json<T>(args: readonly string[], options: RunOptions = {}): Promise<T> {
     const { code, stdout, stderr } = await this.run([...args, "--json"], options);
     if (code !== 0) throw new Error(`pawl ${args.join(" ")} ended with ${code}: ${stderr}`);
     return JSON.parse(stdout) as T;
   }
 
-  /** `pawl dev`, until the scope ends. */
+  /** Starts `pawl dev`, until the scope ends. */
   async dev(args: readonly string[] = [], options: RunOptions = {}): Promise<Dev> {
     const dev = new Dev(this.start(["dev", "--port", "0", ...args], options));
     await dev.url();
     return dev;
   }
 
-  /** Without waiting for its end. */
+  /** Starts a command without waiting for its end. */
   start(args: readonly string[], options: RunOptions = {}): Running {
     const child = this.#spawn(args, options);
     this.#scope.defer(async () => {
@@ -222,7 +222,7 @@ export class Dev {
     this.child = child;
   }
 
-  /** Where its API is. */
+  /** Returns the URL of its API. */
   async url(): Promise<string> {
     return this.saysOut(/http:\/\/\S+\/api/);
   }
