@@ -1,6 +1,6 @@
 // @ts-check
-// Vitest's global setup of the `stores` project: the tests of the `pawl` command and of wrangler run what users run, the
-// built packages.
+// This is vitest's global setup of the `stores` project. The tests of the `pawl` command and of wrangler run
+// what users run, the built packages.
 import { execFile } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

@@ -58,7 +58,7 @@ const PACKAGES = {
   cli: ["pawl", "pawl/testing", "dispatcher-node"],
 };
 
-/** Not in packages/pawl/src: hidden time, chance and runtimes, which no simulator can control. */
+/** Banned in packages/pawl/src: hidden time, chance and runtimes, which no simulator can control. */
 const BANNED = {
   globals: [
     "setTimeout",
@@ -72,7 +72,7 @@ const BANNED = {
     "globalThis",
   ],
   members: ["Date.now", "Math.random"],
-  // Without arguments they read the clock.
+  // Without arguments these read the clock.
   calls: ["Date", "new Date"],
   imports: ["node:", "cloudflare:", "bun:"],
 };

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const compilers = ["typescript-5.4", "typescript-5.9", "typescript"];
-// Apart from each other: what one program registers, every file of it sees.
+// The programs are apart from each other, because what one of them registers, every file of it sees.
 const programs = ["unregistered", "registered", "docs"];
 
 /**

@@ -21,13 +21,13 @@ function read(file) {
   }
 }
 
-// Platform and Node version too: the tree holds native packages chosen by both.
+// The platform and the Node version count, too: the tree holds native packages chosen by both.
 const wanted = createHash("sha256")
   .update(`${process.platform} ${process.arch} ${process.version}\n`)
   .update(read(path.join(root, "package-lock.json")))
   .digest("hex");
 
-// Written last and inside node_modules, so an interrupted install leaves no stamp.
+// The stamp is written last and inside node_modules, so an interrupted install leaves none.
 const isFresh = () => read(stamp) === wanted;
 
 /** @param {number} pid */
@@ -43,7 +43,7 @@ function isAlive(pid) {
 /** @param {string} dir */
 const ownerOf = (dir) => Number(read(path.join(dir, "pid")));
 
-/** Takes the lock directory; it appears under its name with the owner's pid already inside. */
+/** Takes the lock directory. It appears under its name with the owner's pid already inside. */
 function tryLock() {
   const mine = mkdtempSync(path.join(cache, "ensure-"));
   writeFileSync(path.join(mine, "pid"), String(process.pid));
@@ -56,7 +56,7 @@ function tryLock() {
   }
 }
 
-/** Removes the lock of a killed process, and only that one: a second remover may be at work. */
+/** Removes the lock of a killed process, and only that one, because a second remover may be at work. */
 function breakStaleLock() {
   const owner = ownerOf(lock);
   if (!owner || isAlive(owner)) return;

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 /**
- * Ends the process if one of these options is no whole number from 1.
+ * Ends the process if one of these options is not a whole number from 1.
  *
  * @param {Readonly<Record<string, string>>} options
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// All tests; arguments go to vitest. The last line counts them in a form that CI reads.
+// Runs all tests; arguments go to vitest. The last line counts them in a form that CI reads.
 import { parseCLI, startVitest } from "vitest/node";
 
 const { filter, options } = parseCLI(["vitest", "run", ...process.argv.slice(2)]);
@@ -7,7 +7,7 @@ const vitest = await startVitest("test", filter, options);
 
 const count = { passed: 0, failed: 0, skipped: 0 };
 for (const file of vitest.state.getTestModules()) {
-  // A file that cannot load has no tests, but has failed.
+  // A file that cannot load has no tests, but it has failed.
   if (file.state() === "failed" && file.errors().length > 0) count.failed++;
   for (const test of file.children.allTests()) {
     const { state } = test.result();

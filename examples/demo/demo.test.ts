@@ -27,7 +27,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** As `npm start` does, in a folder of its own and on any port. */
+/** Starts the demo as `npm start` does, in a folder of its own and on any port. */
 async function start() {
   const child = spawn(process.execPath, [path.join(root, "examples/dist/demo/main.js")], {
     cwd: folder,
@@ -85,14 +85,14 @@ test("the demo: its commands work, it survives kill -9, and Ctrl-C ends it", asy
   for (const done of ["order/instances/order-1", "report/instances/report-1"]) {
     await until(async () => (await second.statusOf(done)) === "complete", `${done} complete`);
   }
-  // The one that the first commands started, which waits for its approval.
+  // This is the order that the first commands started, which waits for its approval.
   for (const id of await second.openOrders()) {
     await fetch(`${second.url}/api/workflows/order/instances/${id}/terminate`, { method: "POST" });
   }
   second.child.kill("SIGINT");
   expect(await once(second.child, "exit")).toEqual([0, null]);
 
-  // All orders have ended: there is another, and the commands work on it.
+  // All orders have ended, so there is another one, and the commands work on it.
   const third = await start();
   expect(third.text).toMatch(/order-1 \(complete\)/);
   expect(third.commands.length).toBe(4);
@@ -100,7 +100,7 @@ test("the demo: its commands work, it survives kill -9, and Ctrl-C ends it", asy
 });
 
 test("a SIGTERM to `npm start` leaves nothing behind", async () => {
-  // The script itself, in a folder of its own: what it runs is found through a link.
+  // This runs the script itself, in a folder of its own. A link leads to what it runs.
   const own = mkdtempSync(path.join(folder, "npm-"));
   const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
     scripts: { start: string };
@@ -119,13 +119,13 @@ test("a SIGTERM to `npm start` leaves nothing behind", async () => {
     try {
       process.kill(-npm.pid!, "SIGKILL");
     } catch {
-      // All of it has ended.
+      // All processes have ended.
     }
   });
   let text = "";
   for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (part) => (text += part));
   await until(() => text.includes("Ctrl-C") || npm.exitCode !== null, "started");
-  // Closed by the last process that has them.
+  // The last process that has the streams closes them.
   let isClosed = false;
   npm.once("close", () => (isClosed = true));
   npm.kill("SIGTERM");

@@ -28,7 +28,7 @@ const server = await serveOnFreePort();
 drainOnSignals([server, runner], { timeoutMs: 5_000 });
 sayHello(server.url);
 
-/** The ids are fixed: a second start finds them as they are. */
+/** Creates the instances once. Their ids are fixed, so a second start finds them as they are. */
 async function startOnce(): Promise<void> {
   const { ORDER, ONBOARDING, REPORT } = pawl.workflows;
   const create = [
@@ -44,7 +44,7 @@ async function startOnce(): Promise<void> {
   }
 }
 
-/** The commands below name it: one that has not ended. */
+/** Returns an order that has not ended, which the commands below name. */
 async function orderToApprove(): Promise<string> {
   const { instances } = await pawl.list("order", { pageSize: 100 });
   const isOpen = new Set<string>(["queued", "running", "waiting"]);
@@ -57,7 +57,7 @@ async function orderToApprove(): Promise<string> {
 async function summary(): Promise<string> {
   const lines: string[] = [];
   for (const { name } of Object.values(registry)) {
-    if (name === "chapter") continue; // the report's own
+    if (name === "chapter") continue; // belongs to the report
     const { instances, hasNextPage } = await pawl.list(name, { pageSize: 5 });
     const states = instances.map(({ id, details }) => `${id} (${details.status})`);
     lines.push(`  ${name.padEnd(11)} ${states.join(", ")}${hasNextPage ? " …" : ""}`);
@@ -80,7 +80,7 @@ async function serveOnFreePort(): Promise<RunningServer> {
 function answer(request: Request): Response | Promise<Response> {
   const { pathname } = new URL(request.url);
   if (pathname !== "/") return pawl.fetch(request);
-  // Read for each request: change it and reload.
+  // The page is read for each request: change it and reload.
   const page = readFileSync(new URL("../../demo/page.html", import.meta.url));
   return new Response(page, {
     headers: {

@@ -28,7 +28,7 @@ class OrderWorkflow extends WorkflowEntrypoint<unknown, Order> {
 
 type Person = { readonly email: string };
 
-/** Mails over some days; the days are short here. */
+/** Sends mails over some days. The days are short here. */
 class OnboardingWorkflow extends WorkflowEntrypoint<unknown, Person> {
   async run(event: WorkflowEvent<Person>, step: WorkflowStep) {
     const { email } = event.payload;
@@ -44,7 +44,7 @@ class OnboardingWorkflow extends WorkflowEntrypoint<unknown, Person> {
 type Report = { readonly chapters: number };
 type Chapter = { readonly report: string; readonly number: number };
 
-/** Starts a child for each chapter; they run side by side, and each sends its result to its parent. */
+/** Starts a child for each chapter. The children run in parallel, and each sends its result to its parent. */
 class ReportWorkflow extends WorkflowEntrypoint<unknown, Report> {
   async run(event: WorkflowEvent<Report>, step: WorkflowStep): Promise<{ words: number }> {
     const numbers = Array.from({ length: event.payload.chapters }, (_, n) => n + 1);

@@ -1,4 +1,4 @@
-/** As `wrangler types` writes it: what `env` of the tests has. */
+/** The `env` of the tests, as `wrangler types` writes it. */
 declare namespace Cloudflare {
   interface Env {
     readonly PAWL: DurableObjectNamespace;

@@ -15,7 +15,7 @@ type Config = {
   migrations: { new_sqlite_classes: string[] }[];
 };
 
-test("the worker takes an order, and its API serves those who have the token", async () => {
+test("the worker takes an order, and its API serves only callers with the token", async () => {
   const config = JSON.parse(readFileSync(here("wrangler.json"), "utf8")) as Config;
   const isSqlite = (name: string) =>
     config.migrations.some(({ new_sqlite_classes: classes }) => classes.includes(name));
@@ -50,7 +50,7 @@ test("the worker takes an order, and its API serves those who have the token", a
   expect(stranger.status).toBe(401);
 });
 
-test("the same workflow in Node, without workerd and without waiting", async () => {
+test("the same workflow runs in Node, without workerd and without waiting", async () => {
   const h = await createHarness({ workflows: registry });
   onTestFinished(() => h.close());
   const order = await h.workflows.ORDER.create({ id: "o1", params: { customer: "Ada" } });
@@ -74,11 +74,11 @@ test("the sharded worker spreads its orders, and forgets those that ended long a
     const page = await server.dispatchFetch("http://orders/api/workflows/order/instances");
     return ((await page.json()) as { instances: object[] }).instances.length;
   };
-  // Each object forgets at its next alarm: the one that is there for the case of a crash.
+  // Each object forgets at its next alarm, which is there in case of a crash.
   await expect.poll(listed, { timeout: 30_000 }).toBe(0);
 });
 
-test("while it moves, both engines have orders, and each is found", async () => {
+test("during a move both engines have orders, and each order is found", async () => {
   const server = workerd(await bundled(here("moving.ts")), "", {
     durableObjects: { PAWL: { className: "PawlHost", useSQLite: true } },
     workflows: { OLD_ORDERS: { name: "old-orders", className: "OldOrders" } },

@@ -1,4 +1,4 @@
-// What people type in this folder, on the built packages, without a network.
+// These tests run what people type in this folder, on the built packages, without a network.
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,7 +16,7 @@ const bin = (file: string): string =>
   fileURLToPath(new URL(`../../node_modules/${file}`, import.meta.url));
 const wrangler = bin("wrangler/bin/wrangler.js");
 
-/** Of the 3 MB that the free plan takes, compressed. */
+/** A small part of the 3 MB that the free plan takes, compressed. */
 const UPLOAD_MAX_BYTES = 150_000;
 
 async function newFolder(onTestFinished: (end: () => Promise<void>) => void): Promise<string> {
@@ -25,7 +25,7 @@ async function newFolder(onTestFinished: (end: () => Promise<void>) => void): Pr
   return made;
 }
 
-/** Nobody listens on port 9: what would go out fails. */
+/** Nobody listens on port 9, so that requests to the outside fail. */
 const environment = (home: string) => ({
   PATH: process.env["PATH"] ?? "",
   HOME: home,

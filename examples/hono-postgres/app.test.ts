@@ -33,7 +33,7 @@ describe.each(servers.filter((kind) => kind === "postgres"))("the shop on %s", (
 
     const taken = await post("/orders", { email: "ada@example.org" });
     expect([taken.status, await taken.json()]).toEqual([201, { id: "order-1" }]);
-    // The second of an e-mail address is refused by the table: its workflow goes with it.
+    // The table refuses a second order of an e-mail address, and its workflow goes with it.
     expect((await post("/orders", { email: "ada@example.org" })).status).toBe(409);
     expect((await pawl.list("order")).instances.map(({ id }) => id)).toEqual(["order-1"]);
 

@@ -2,7 +2,7 @@ import { createHarness } from "pawl/testing";
 import { expect, test } from "vitest";
 import { TRIAL } from "./trial.js";
 
-test("who chooses a plan keeps it", async () => {
+test("a customer who chooses a plan keeps it", async () => {
   const h = await createHarness({ workflows: { TRIAL } });
   h.mockStep("welcome", "sent");
   const trial = await h.workflows.TRIAL.create({ params: { email: "ada@example.org" } });
@@ -14,7 +14,7 @@ test("who chooses a plan keeps it", async () => {
   await h.close();
 });
 
-test("who does not hears from us", async () => {
+test("a customer who chooses none gets a goodbye", async () => {
   const h = await createHarness({ workflows: { TRIAL } });
   h.mockStep("welcome", "sent");
   h.mockStep("goodbye", "sent");

@@ -1,7 +1,7 @@
 import { createClient } from "pawl/client";
 import type { openPawl } from "./workflows.js";
 
-/** From anywhere, with the types of the engine and none of its code. */
+/** Calls the API from anywhere, with the types of the engine and none of its code. */
 export async function resize(baseUrl: string, token: string, image: string) {
   const client = createClient<ReturnType<typeof openPawl>>({
     baseUrl,

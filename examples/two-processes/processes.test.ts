@@ -33,7 +33,7 @@ describe.each(servers.filter((kind) => kind === "postgres"))("two processes on %
     await admin.end();
   });
 
-  /** Answers what it prints when it is ready. */
+  /** Starts a process, and returns what it prints when it is ready. */
   async function start(file: string): Promise<{ child: ChildProcess; said: string }> {
     const child = spawn(process.execPath, [path.join(root, "examples/dist/two-processes", file)], {
       env: {
@@ -51,7 +51,7 @@ describe.each(servers.filter((kind) => kind === "postgres"))("two processes on %
     return { child, said };
   }
 
-  test("one takes the request, the other does the work", async () => {
+  test("one process takes the request, and the other does the work", async () => {
     const [api, worker] = await Promise.all([start("api.js"), start("worker.js")]);
     const baseUrl = /API at (\S+)/.exec(api.said)?.[1];
     if (baseUrl === undefined) throw new Error(api.said);

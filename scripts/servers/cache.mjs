@@ -1,5 +1,5 @@
 // @ts-check
-// Downloaded servers, kept between runs.
+// Keeps downloaded servers between runs.
 import {
   chmodSync,
   existsSync,
@@ -25,8 +25,8 @@ export function cacheDir() {
 }
 
 /**
- * The cached directory of that name; `fill` makes it when it is missing. Safe when several processes
- * do so at once: each fills its own directory, the first to rename it wins.
+ * Returns the cached directory of that name; `fill` makes it when it is missing. Several processes may
+ * do so at once: each fills its own directory, and the first to rename it wins.
  * @param {string} name
  * @param {(dir: string) => Promise<void>} fill
  */
@@ -38,7 +38,7 @@ export async function cached(name, fill) {
   const unfinished = mkdtempSync(path.join(cacheDir(), "unfinished-"));
   try {
     await fill(unfinished);
-    // mkdtemp makes it private; the servers' user must read it.
+    // mkdtemp makes it private, but the servers' user must read it.
     chmodSync(unfinished, 0o755);
     renameSync(unfinished, dir);
   } catch (error) {

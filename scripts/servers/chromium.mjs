@@ -9,7 +9,7 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 const ON_MACOS = ["Google Chrome", "Chromium"].map(
   (name) => `/Applications/${name}.app/Contents/MacOS/${name}`,
 );
-/** The last that runs on Node 20. */
+/** The last version that runs on Node 20. */
 const PACKAGE = "@sparticuz/chromium";
 const VERSION = "147.0.0";
 
@@ -50,7 +50,7 @@ async function fetchInto(dir) {
   console.error(`Fetching Chromium ${VERSION} from npm`);
   const flags = ["--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"];
   await run(["npm", "install", "--prefix", dir, ...flags, `${PACKAGE}@${VERSION}`]);
-  // It unpacks itself into the temporary folder.
+  // The package unpacks itself into the temporary folder.
   const packed = path.join(dir, "node_modules");
   const entry = JSON.stringify(path.join(packed, PACKAGE, "build/esm/index.js"));
   const unpack = `(await import(${entry})).default.executablePath()`;

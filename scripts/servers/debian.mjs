@@ -39,7 +39,7 @@ export async function debianProgram(options) {
       "Dir::Etc::preferencesparts": "/dev/null",
       "Acquire::Languages": "none",
       "APT::Install-Recommends": "false",
-      // Its own user could not write here.
+      // The user of apt could not write here.
       "APT::Sandbox::User": "root",
     };
     const flags = Object.entries(settings).flatMap(([key, value]) => ["-o", `${key}=${value}`]);

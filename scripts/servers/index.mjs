@@ -172,7 +172,7 @@ async function launch(name, { ready, crashSignal, url }, program, settings) {
  * @param {Log} log
  */
 async function control(servers, log) {
-  // Not guessable: any web page may post to a loopback port.
+  // The token cannot be guessed, because any web page may post to a loopback port.
   const token = randomUUID();
 
   /** @param {string} pathname */

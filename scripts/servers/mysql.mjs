@@ -7,7 +7,8 @@ import { run } from "./process.mjs";
 
 /** @typedef {{ command: string[], usr: string }} Server usr: the tree it was installed in */
 
-// Passwords would only slow each connection down: loopback, thrown away after the run.
+// Passwords would only slow each connection down: the servers listen on loopback and are thrown away after
+// the run.
 const FIRST_SQL = `
 CREATE DATABASE IF NOT EXISTS pawl;
 CREATE USER IF NOT EXISTS 'pawl'@'%';
@@ -30,7 +31,7 @@ const program = ({ command, usr }, dir) => [
   "--no-defaults",
   `--basedir=${usr}`,
   `--datadir=${dir}/data`,
-  // A starting server deletes the temporary tables in its tmpdir, also another server's.
+  // A starting server deletes the temporary tables in its tmpdir, even those of another server.
   `--tmpdir=${dir}`,
   `--lc-messages-dir=${path.resolve(shared(usr, "english/errmsg.sys"), "../..")}`,
 ];
@@ -65,12 +66,12 @@ export const mariadb = {
       (await unpacked("usr/sbin/mariadbd", { package: "mariadb-server-core", log }));
     return {
       async init(dir) {
-        // What mariadb-install-db does, without the shell script that expects a fixed place.
+        // This does what mariadb-install-db does, without the shell script that expects a fixed place.
         const parts = ["system_tables", "performance_tables", "system_tables_data"];
         const tables = parts.map((part) =>
           readFileSync(shared(server.usr, `mariadb_${part}.sql`, `mysql_${part}.sql`), "utf8"),
         );
-        // It reads one statement per line.
+        // The server reads one statement per line.
         const first = ["CREATE DATABASE mysql;", "USE mysql;", "SET @auth_root_socket = NULL;"];
         const input = [...first, ...tables].join("\n");
         await run([...program(server, dir), "--bootstrap"], { dir, input });

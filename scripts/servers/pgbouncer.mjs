@@ -16,7 +16,7 @@ const ADVICE = "install pgbouncer, or do without: PAWL_TEST_PGBOUNCER=no";
  */
 export async function startPgbouncer({ server, ignored = "" }) {
   const command = await find();
-  // Its own prepared statements hide from clients that theirs do not last.
+  // pgbouncer's own prepared statements hide from clients that theirs do not last.
   const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(await run([...command, "--version"])) ?? [])
     .slice(1)
     .map(Number);
@@ -39,7 +39,7 @@ export async function startPgbouncer({ server, ignored = "" }) {
         auth_type: "trust",
         auth_file: path.join(dir, "users"),
         pool_mode: "transaction",
-        // Few, so that clients take turns on the same ones.
+        // There are few connections, so that clients take turns on the same ones.
         default_pool_size: 3,
         max_client_conn: 200,
         ignore_startup_parameters: ignored,

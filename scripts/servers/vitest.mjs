@@ -1,5 +1,5 @@
 // @ts-check
-// Vitest's global setup of the `stores` project: workers inherit the environment set here.
+// This is vitest's global setup of the `stores` project. Workers inherit the environment set here.
 import { startServers } from "./index.mjs";
 
 export default async function setup() {

@@ -1,4 +1,4 @@
-// The one comparison that tells `any` and `readonly` apart.
+// This is the one comparison that tells `any` and `readonly` apart.
 /* oxlint-disable typescript/no-unnecessary-type-parameters */
 type Same<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;

@@ -1,6 +1,6 @@
 import type { Store } from "pawl";
 
-/** What a store calls a transaction. */
+/** The type of a store's transactions. */
 export interface Handle {
   exec(sql: string): void;
 }

@@ -1,4 +1,4 @@
-// Checked before the classes: no order of files may close a cycle.
+// This file is checked before the classes, because no order of files may close a cycle.
 import { createWorkflows } from "pawl";
 import { createClient } from "pawl/client";
 import { same } from "../same.js";
@@ -18,7 +18,7 @@ export async function start() {
   same<number>()(await (await workflows.PONG.create()).result());
 }
 
-// Without the types of any runtime, the client has those that it needs.
+// Without the types of any runtime, the client still has those that it needs.
 export async function startRemotely() {
   const client = createClient<typeof pawl>({ baseUrl: "https://example.org" });
   const tree = await client.workflows.TREE.create({ params: { depth: 3 } });

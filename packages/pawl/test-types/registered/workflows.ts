@@ -33,7 +33,7 @@ export class TreeWorkflow extends WorkflowEntrypoint<Env, Node> {
   }
 }
 
-/** Env and bindings by default: what is registered. */
+/** By default, env and bindings are what is registered. */
 export class LeafWorkflow extends WorkflowEntrypoint {
   override async run(event: WorkflowEvent, step: WorkflowStep) {
     same<Env>()(this.env);
@@ -44,7 +44,7 @@ export class LeafWorkflow extends WorkflowEntrypoint {
 
 export const ping = defineWorkflow({
   name: "ping",
-  // A return type, because `workflows` has this very definition in it.
+  // A return type is needed, because `workflows` has this very definition in it.
   async run(
     event: WorkflowEvent<{ to: string }>,
     step,

@@ -62,7 +62,7 @@ class OrderWorkflow extends WorkflowEntrypoint<unknown, Params> {
     // @ts-expect-error nobody said what it is
     void anything.payload.ok;
 
-    // Not registered: any binding may be there.
+    // Nothing is registered here, so any binding may be there.
     same<Workflow | undefined>()(this.workflows["CHILD"]);
     await this.workflows["CHILD"]?.create({ params: 1 });
     return { shipped: true };
@@ -115,7 +115,7 @@ export async function bindings(tx: Handle) {
   // @ts-expect-error no such binding
   void workflows.OTHER;
 
-  // A function may ask for what it needs only.
+  // A function may ask for only what it needs.
   const start = (workflow: Workflow<Params>) => workflow.create({ params: { orderId: "1" } });
   await start(workflows.ORDER);
 }

@@ -52,7 +52,7 @@ const pawl = createWorkflows({
   tick: { enabled: true, insecure: true },
 });
 
-// What frameworks and runtimes want.
+// This is what frameworks and runtimes want.
 const handler: (request: Request) => Promise<Response> = pawl.fetch;
 export default { fetch: pawl.fetch };
 void handler;
