@@ -163,7 +163,7 @@ describe("rule 1: claim first, read history in a later statement", () => {
 });
 
 describe("rule 2: a heartbeat touches one row, the runner's", () => {
-  test.each(servers)("naive on %s: one that touches tickets deadlocks with commits", (kind) =>
+  test.each(servers)("naive on %s: a heartbeat that touches tickets meets deadlocks", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, watcher, run } = await scene(scope, kind);
       await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, lease INT)");
@@ -537,7 +537,7 @@ describe("rule 15: SQLite, a write on the user's handle inside the user's transa
 });
 
 describe("rule 16: a user's transaction only inserts", () => {
-  test.each(servers)("naive on %s: one that locks a ticket makes a whole batch wait", (kind) =>
+  test.each(servers)("naive on %s: a transaction that locks a ticket delays a batch", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, watcher, run } = await scene(scope, kind);
       await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, events INT, steps INT)");

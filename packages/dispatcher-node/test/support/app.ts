@@ -11,7 +11,7 @@ import { workflow } from "./work.js";
 
 export type AppOptions = {
   readonly place: StorePlace;
-  /** Where its bodies leave their traces, and look whether they may go on. */
+  /** The folder where its bodies leave their traces, and look whether they may go on. */
   readonly folder: string;
   readonly leaseMs: number;
   readonly drainMs: number;

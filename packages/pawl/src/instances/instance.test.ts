@@ -178,7 +178,7 @@ describe("sendEvent", () => {
     expect(await events()).toEqual([]);
   });
 
-  test("names the declared types, also in a transaction", async () => {
+  test("names the declared types, even in a transaction", async () => {
     const refused = {
       code: "INVALID_EVENT_TYPE",
       message: 'workflow "order" has no event "payed"; it declares pay, other',

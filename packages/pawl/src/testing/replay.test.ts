@@ -68,7 +68,7 @@ const abc: Code = async (step) => {
   return a + b + c;
 };
 
-describe("passes", () => {
+describe("replay passes", () => {
   test("for the code that was recorded, without calling a body", async () => {
     const body = vi.fn(() => 7);
     const code: Code = async (step, { payload }) => {
@@ -238,7 +238,7 @@ describe("passes", () => {
   });
 });
 
-describe("reports the first divergence", () => {
+describe("replay reports the first divergence", () => {
   test("a step that is missing at the end", async () => {
     const error = await divergence(await record(abc), async (step) => {
       await step.do("a", () => 0);

@@ -109,7 +109,7 @@ test("listens for an end before it reads, and leaves no listener open", async ()
   expect(new Set(world.listenersAtReads)).toEqual(new Set([1]));
 });
 
-test("a change that is written here is told at once, and once", async () => {
+test("a change that is written here is reported at once, and once", async () => {
   const w = await watchedWorld();
   const seen = follow(await w.watchers.watch(target));
   await turn(w, goOn, [step(1, "running", 0)]);
@@ -133,7 +133,7 @@ test("a change that is written here is told at once, and once", async () => {
   ]);
 });
 
-test("control through the same store is told at once", async () => {
+test("control through the same store is reported at once", async () => {
   const w = await watchedWorld();
   const seen = follow(await w.watchers.watch(target));
   for (const [act, status] of [

@@ -89,7 +89,7 @@ export function recovery(on: StoreFixture): void {
       expect(entries).toBe(3);
     });
 
-    test("nor is a step behind a non-step await that was over before the engine looked", async () => {
+    test("a step behind a non-step await that is over at once is begun no more often than its limit allows", async () => {
       let lives = 0;
       const entries: number[] = [];
       const s = await stage(on, async (_event, step) => {

@@ -54,7 +54,7 @@ async function serving(on: StoreFixture, code: Code, pollMs = SELDOM_MS) {
 
 export function served(on: StoreFixture): void {
   describe("a runner that serves, on the database's own clock", () => {
-    test("runs what is created to its result, with sleeps and retries", async () => {
+    test("runs instances to their results, with sleeps and retries", async () => {
       const { create } = await serving(
         on,
         async (event, step) => {

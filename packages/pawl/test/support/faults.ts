@@ -33,7 +33,7 @@ export class Fault {
 export const databaseError = (fields: object) => (): Error =>
   Object.assign(new Error("INSERT INTO secrets VALUES ('hunter2')"), fields);
 
-/** For `new pg.Pool({ Client })`. */
+/** A class for `new pg.Pool({ Client })`. */
 export function faultyPgClient(fault: Fault): typeof pg.Client {
   return class extends pg.Client {
     override query(...args: unknown[]): never {
