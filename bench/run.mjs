@@ -1,5 +1,6 @@
 // @ts-check
 // npm run bench -- [suite] [options]; without a suite, it runs peers
+import { benchAgainst } from "./against/index.mjs";
 import { benchDurableObject } from "./durable-object/index.mjs";
 import { benchEngine } from "./engine/index.mjs";
 import { benchLatency } from "./latency/index.mjs";
@@ -8,6 +9,7 @@ import { benchStore } from "./store/index.mjs";
 
 /** @type {Record<string, (args: string[]) => Promise<void>>} */
 const suites = {
+  against: benchAgainst,
   "durable-object": benchDurableObject,
   engine: benchEngine,
   latency: benchLatency,

@@ -1,6 +1,5 @@
 // @ts-check
 // npm run bench -- --store postgres --peers dbos,openworkflow,restate [--absurd-sql FILE] [--workloads W1,W2] [--rounds 3] [--quick]
-import { fork } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import path from "node:path";
@@ -8,17 +7,15 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { startServers } from "../../scripts/servers/index.mjs";
-import { chosen, median } from "../measure.mjs";
+import { chosen } from "../measure.mjs";
 import { contestants, engines, PEERS } from "./engines/index.mjs";
 import { installPeers, node22, versionOf } from "./install.mjs";
-import { makePlace, onServer } from "./places.mjs";
+import { measure } from "./process.mjs";
 import { report } from "./report.mjs";
 import { isDoneBy, workloads } from "./workloads.mjs";
 
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
-const WORKER = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const STORES = ["postgres", "sqlite"];
-const PROCESS_MAX_MS = 300_000;
 
 /** @param {string[]} args */
 export async function benchPeers(args) {
@@ -75,7 +72,7 @@ export async function benchPeers(args) {
         console.error(`${samples.length + 1} of ${total}: round ${round}, ${workload}, ${engine}`);
         const load = loadavg()[0] ?? 0;
         const work = { engine, workload, share: size.share };
-        const outcome = await measure(work, { url, schema }, newerNode).catch(failed);
+        const outcome = await measure(work, { url, schema, newerNode }).catch(failed);
         if ("failure" in outcome) console.error(`  failed: ${outcome.failure}`);
         samples.push({ round, engine, workload, load, ...outcome });
       }
@@ -101,69 +98,6 @@ function absurdSchema(file) {
 
 /** @param {Error} error */
 const failed = ({ message }) => ({ failure: message.split("\n").slice(0, 3).join(" ") });
-
-/**
- * @param {{ engine: string, workload: string, share: number }} work
- * @param {{ url: string, schema: string }} server
- * @param {string} newerNode
- */
-async function measure({ engine, workload, share }, server, newerNode) {
-  const adapter = engines[engine];
-  if (adapter === undefined) throw new Error(`${engine} is unknown`);
-  const place = await makePlace(adapter.store, server.url);
-  try {
-    if (adapter.needsSchema) await onServer(place.where.url, server.schema);
-    /** @type {import("./worker.mjs").Answer[]} */
-    const answers = [];
-    const { processes = [], hasRunnersElsewhere } = workloads[workload] ?? {};
-    /** @type {import("./engine.mjs").Role} */
-    const role = hasRunnersElsewhere ? "client" : "whole";
-    for (const part of processes.keys()) {
-      const job = { engine, workload, part, role, share, ...place.where };
-      answers.push(await inProcess(job, adapter.needsNode22 ? newerNode : process.execPath));
-    }
-    const usage = answers.find((answer) => answer.usage !== undefined)?.usage;
-    const figures = mediansOf(answers.map((answer) => answer.figures));
-    return { figures, ...(usage === undefined ? {} : { usage }) };
-  } finally {
-    await place.remove();
-  }
-}
-
-/** @param {readonly import("./workloads.mjs").Figures[]} all */
-function mediansOf(all) {
-  const names = new Set(all.flatMap((figures) => Object.keys(figures)));
-  return Object.fromEntries(
-    [...names].map((name) => [name, median(all.flatMap((figures) => figures[name] ?? []))]),
-  );
-}
-
-/**
- * @param {import("./worker.mjs").Job} job
- * @param {string} execPath
- * @returns {Promise<import("./worker.mjs").Answer>}
- */
-async function inProcess(job, execPath) {
-  const child = fork(WORKER, [JSON.stringify(job)], {
-    execPath,
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-    timeout: workloads[job.workload]?.maxMs ?? PROCESS_MAX_MS,
-    killSignal: "SIGKILL",
-  });
-  let output = "";
-  child.stdout?.on("data", (chunk) => (output += chunk));
-  child.stderr?.on("data", (chunk) => (output += chunk));
-  /** @type {import("./worker.mjs").Answer | undefined} */
-  let answer;
-  child.on("message", (message) => {
-    answer = /** @type {import("./worker.mjs").Answer} */ (message);
-  });
-  const how = await new Promise((resolve) => {
-    child.once("close", (code, signal) => resolve(signal ?? `code ${code}`));
-  });
-  if (answer === undefined) throw new Error(`${how}: ${output.slice(-2000)}`);
-  return answer;
-}
 
 /**
  * @param {readonly string[]} list
