@@ -99,7 +99,8 @@ export const sqliteFile: StoreFixture = {
       scope.defer(() => handle.close());
       return handle;
     };
-    // The first store gets the handle on which the user's transactions run: the trap of KERNEL.md, rule 15.
+    // The first store gets the handle on which the user's transactions run. A write of the engine on that handle would be
+    // acknowledged, and then rolled back with the user's transaction.
     const users = openFile();
     let next: DatabaseSyncInstance | undefined = users;
     return testDatabase(options, {

@@ -52,9 +52,9 @@ import { type Kind, servers } from "./support/servers.js";
 import { until } from "./support/until.js";
 
 /*
- * For each rule of KERNEL.md that an experiment stands behind: the naive way, by hand, goes wrong, and the
- * store, in the same place, does not. Rules of speed belong to the benchmark, and rules of turns (22 to 34)
- * to the engine.
+ * The rules of the store that experiments showed to be necessary. For each of them the naive way, by hand, goes wrong, and
+ * the store, in the same place, does not. Rules of speed are measured by the benchmarks, and rules of turns are tested with
+ * the engine.
  */
 
 const only = (kind: Kind): Kind[] => servers.filter((server) => server === kind);
@@ -108,7 +108,7 @@ async function inFlight(
   };
 }
 
-describe("rule 1: claim first, read history in a later statement", () => {
+describe("claim first, read history in a later statement", () => {
   test.each(only("postgres"))("naive on %s: in one statement, the last commit is missed", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, watcher, run } = await scene(scope, kind);
@@ -162,7 +162,7 @@ describe("rule 1: claim first, read history in a later statement", () => {
   );
 });
 
-describe("rule 2: a heartbeat touches one row, the runner's", () => {
+describe("a heartbeat touches one row, the runner's", () => {
   test.each(servers)("naive on %s: a heartbeat that touches tickets meets deadlocks", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, watcher, run } = await scene(scope, kind);
@@ -201,7 +201,7 @@ describe("rule 2: a heartbeat touches one row, the runner's", () => {
   );
 });
 
-describe("rule 4: a low-water mark on due times", () => {
+describe("a low-water mark on due times", () => {
   test.each(servers)("the store on %s: a ticket that appears below it is found soon", (kind) =>
     inScope(async (scope) => {
       const { db, store, one } = await scene(scope, kind);
@@ -227,36 +227,33 @@ describe("rule 4: a low-water mark on due times", () => {
   );
 });
 
-describe.each(only("postgres"))(
-  "rule 8: progress locks the ticket and does not write it",
-  (kind) => {
-    const place = async (session: Session, table: string): Promise<unknown> =>
-      (await session.query(`SELECT ctid::text AS place FROM ${table}`))[0]?.["place"];
+describe.each(only("postgres"))("progress locks the ticket and does not write it", (kind) => {
+  const place = async (session: Session, table: string): Promise<unknown> =>
+    (await session.query(`SELECT ctid::text AS place FROM ${table}`))[0]?.["place"];
 
-    test("naive: every step leaves a dead row", () =>
-      inScope(async (scope) => {
-        const { db, one, run } = await scene(scope, kind);
-        await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, steps INT)");
-        await run("INSERT INTO naive_ticket VALUES (1, 0)");
-        const before = await place(one, `${db.name}.naive_ticket`);
-        await run("UPDATE naive_ticket SET steps = steps + 1");
-        expect(await place(one, `${db.name}.naive_ticket`)).not.toBe(before);
-      }));
+  test("naive: every step leaves a dead row", () =>
+    inScope(async (scope) => {
+      const { db, one, run } = await scene(scope, kind);
+      await run("CREATE TABLE naive_ticket (tid INT PRIMARY KEY, steps INT)");
+      await run("INSERT INTO naive_ticket VALUES (1, 0)");
+      const before = await place(one, `${db.name}.naive_ticket`);
+      await run("UPDATE naive_ticket SET steps = steps + 1");
+      expect(await place(one, `${db.name}.naive_ticket`)).not.toBe(before);
+    }));
 
-    test("the store: the row stays where it is", () =>
-      inScope(async (scope) => {
-        const { db, store, one } = await scene(scope, kind);
-        const run = await leasedRun(store);
-        const before = await place(one, db.table("ticket"));
-        for (let n = 1; n <= 5; n++) {
-          await commitOk(store, aPart(run, { partNumber: n, steps: [aStep(n)] }));
-        }
-        expect(await place(one, db.table("ticket"))).toBe(before);
-      }));
-  },
-);
+  test("the store: the row stays where it is", () =>
+    inScope(async (scope) => {
+      const { db, store, one } = await scene(scope, kind);
+      const run = await leasedRun(store);
+      const before = await place(one, db.table("ticket"));
+      for (let n = 1; n <= 5; n++) {
+        await commitOk(store, aPart(run, { partNumber: n, steps: [aStep(n)] }));
+      }
+      expect(await place(one, db.table("ticket"))).toBe(before);
+    }));
+});
 
-describe.each(only("postgres"))("rule 9: one statement touches a row once", (kind) => {
+describe.each(only("postgres"))("one statement touches a row once", (kind) => {
   test("naive: of an update and a delete of one ticket, one silently does not happen", () =>
     inScope(async (scope) => {
       const { db, one, run } = await scene(scope, kind);
@@ -303,7 +300,7 @@ describe.each(only("postgres"))("rule 9: one statement touches a row once", (kin
     }));
 });
 
-describe("rule 13: READ COMMITTED, said explicitly", () => {
+describe("READ COMMITTED, said explicitly", () => {
   test.each(mysqlFamily)(
     "naive on %s: at REPEATABLE READ, reading and then inserting deadlocks",
     (kind) =>
@@ -442,7 +439,7 @@ describe("rule 13: READ COMMITTED, said explicitly", () => {
   );
 });
 
-describe.each(only("postgres"))("rule 14: a plan made while a table was empty", (kind) => {
+describe.each(only("postgres"))("a plan made while a table was empty", (kind) => {
   const seqScans = async (session: Session, schema: string, table: string): Promise<number> => {
     const [row] = await session.query(
       "SELECT seq_scan::int AS n FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = $2",
@@ -501,7 +498,7 @@ describe.each(only("postgres"))("rule 14: a plan made while a table was empty", 
     }));
 });
 
-describe("rule 15: SQLite, a write on the user's handle inside the user's transaction", () => {
+describe("SQLite, a write on the user's handle inside the user's transaction", () => {
   const file = (scope: Scope): string => path.join(temporaryFolder(scope), "test.db");
 
   test("naive: it is acknowledged and then rolled back", () =>
@@ -536,7 +533,7 @@ describe("rule 15: SQLite, a write on the user's handle inside the user's transa
   );
 });
 
-describe("rule 16: a user's transaction only inserts", () => {
+describe("a user's transaction only inserts", () => {
   test.each(servers)("naive on %s: a transaction that locks a ticket delays a batch", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, watcher, run } = await scene(scope, kind);
@@ -635,7 +632,7 @@ async function transaction(scope: Scope, db: Database) {
   return { tx: connection, commit: () => connection.commit() };
 }
 
-describe("rule 18: lock first, then take the time", () => {
+describe("lock first, then take the time", () => {
   const HELD_MS = 300;
   const clock = (kind: Kind, function_ = "clock_timestamp"): string =>
     kind === "postgres"
@@ -689,7 +686,7 @@ describe("rule 18: lock first, then take the time", () => {
   );
 });
 
-describe("rule 19: what decides a race lives on the ticket", () => {
+describe("what decides a race lives on the ticket", () => {
   test.each(servers)("naive on %s: a sender that looks for waiting steps loses a wake-up", (kind) =>
     inScope(async (scope) => {
       const { db, one, two, run } = await scene(scope, kind);
