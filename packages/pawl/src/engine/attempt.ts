@@ -19,11 +19,13 @@ export interface AttemptHost {
   attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void;
 }
 
-/** One call of a step's body. It ends once: by the body, by its timeout, or because nobody wants it any more. */
+/**
+ * One call of a step's body. It ends once: by the body, by its timeout, or because its result is not wanted any more.
+ */
 export class Attempt {
   /**
-   * The run that it belongs to, told from others by identity. It is not the `Run` itself: whatever a body leaves behind keeps
-   * its attempt in memory for as long as it lives.
+   * The run that the attempt belongs to, compared by identity. It is not the `Run` itself, because anything that a body
+   * leaves behind keeps its attempt in memory for as long as it lives.
    */
   readonly of: RunName;
   readonly step: Step;
@@ -34,7 +36,10 @@ export class Attempt {
   readonly #runtime: Runtime;
   #children: ChildCounts | null = null;
   #counts: Map<string, number> | null = null;
-  /** Made when the body asks for its signal: few do, and making it takes longer than all the rest of an attempt. */
+  /**
+   * Created when the body asks for its signal. Few bodies do, and creating it takes longer than all the rest of an
+   * attempt.
+   */
   #aborter: Aborter | null = null;
   #abortReason: Error | null = null;
   #cancelTimeout: Cancel | null = null;
@@ -72,8 +77,8 @@ export class Attempt {
         context === null
           ? this.body.callback(given)
           : context.run(this, () => this.body.callback(given));
-      // Without an async context the caller of a step is known only while its body is the one that runs. So even a body
-      // that returns no promise ends a microtask later: the steps that it has left behind are called by then.
+      // Without an async context, the caller of a step is known only while its body is the one that runs. So even a
+      // body that returns no promise ends a microtask later. By then, the steps that it has left behind are called.
       later = context === null || isThenable(result) ? Promise.resolve(result) : null;
     } catch (error) {
       return this.#end({ error });
@@ -86,7 +91,9 @@ export class Attempt {
     scheduler.macrotask(() => this.#watchTime());
   }
 
-  /** A body that is over by now needs no timer, which costs more than the rest of an attempt. */
+  /**
+   * Starts the timer of the timeout, unless the body is over by now. A timer costs more than the rest of an attempt.
+   */
   #watchTime(): void {
     if (this.#host === null) return;
     const { scheduler, clock } = this.#runtime;
@@ -97,7 +104,10 @@ export class Attempt {
     );
   }
 
-  /** Nobody wants its result any more. The body may go on, and nothing that it does counts. */
+  /**
+   * Abandons the attempt, because nobody wants its result any more. The body may go on, but nothing that it does
+   * counts.
+   */
   abandon(reason: string): void {
     this.#host = null;
     this.#cancelTimeout?.();
@@ -138,7 +148,10 @@ function isThenable(value: unknown): boolean {
   return (isObject || typeof value === "function") && "then" in value;
 }
 
-/** The argument of a body. It is a class, because an object with a getter of its own takes longer to make than a step's row. */
+/**
+ * The argument of a body. It is a class, because an object with a getter of its own takes longer to create than a
+ * step's row.
+ */
 class GivenContext implements StepContext {
   readonly step: { readonly name: string; readonly count: number };
   readonly attempt: number;

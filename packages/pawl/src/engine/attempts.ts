@@ -4,13 +4,13 @@ import type { Body } from "./kinds/kind.js";
 import type { PartDraft } from "./part-draft.js";
 import type { Step } from "./step.js";
 
-/** The attempts of a run whose bodies execute. */
+/** The attempts of a run whose bodies are running. */
 export class Attempts {
-  /** An object of its own, by which attempts tell their run from others. */
+  /** An object made only for this run. Attempts tell their run from others by its identity. */
   readonly #run: RunName;
   readonly #context: EngineContext;
   readonly #host: AttemptHost;
-  /** By step, in the order of their starts. */
+  /** The running attempts by step, in the order of their starts. */
   readonly running = new Map<Step, Attempt>();
   #hasBegun = false;
 
@@ -25,7 +25,7 @@ export class Attempts {
     const double = overrides?.body(step.name) ?? null;
     const called = double === null ? body : { ...body, callback: double };
     const attempt = new Attempt(this.#run, step, called, runtime, this.#host);
-    // The attempt is noted before it begins: what its body does at once must find it running.
+    // The attempt is noted before it begins, because a call that its body makes at once must find it running.
     this.running.set(step, attempt);
     this.#hasBegun = true;
     if (step.recordedAs === null) attempt.open.beganAtMs ??= attempt.startedAtMs;
@@ -36,7 +36,7 @@ export class Attempts {
     this.running.delete(attempt.step);
   }
 
-  /** The attempt whose body is calling; null outside of bodies. */
+  /** Returns the attempt whose body is calling; null outside of bodies. */
   current(): Attempt | null {
     if (this.running.size === 0) return null;
     const { context } = this.#context.runtime;
@@ -51,11 +51,11 @@ export class Attempts {
   }
 
   /**
-   * The attempt whose body is calling, or has left the calling code behind: in a replay that code does not call at the same
-   * place again.
+   * Returns the attempt whose body is calling, or whose body has left the calling code behind. In a replay, code that
+   * was left behind does not call at the same place again.
    */
   caller(): Attempt | null {
-    // Asking for the context takes longer than all the rest of a call, and in a replay mostly no body has begun.
+    // Asking for the context takes longer than all the rest of a call. In a replay, mostly no body has begun.
     if (!this.#hasBegun) return null;
     const { context } = this.#context.runtime;
     if (context === null) return this.current();
@@ -63,7 +63,10 @@ export class Attempts {
     return caller instanceof Attempt && caller.of === this.#run ? caller : null;
   }
 
-  /** Adds rows for the bodies that run longer than this, for people who watch. True if all have one. */
+  /**
+   * Adds rows for the bodies that have run longer than this, so that people who watch can see them. Returns true if all
+   * bodies have a row.
+   */
   note(olderThanMs: number, draft: PartDraft): boolean {
     const before = this.#context.runtime.clock.now() - olderThanMs;
     let haveAll = true;

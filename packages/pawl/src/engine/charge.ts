@@ -5,12 +5,13 @@ import type { DbTime } from "../store/records.js";
 import type { AttemptWrite } from "../store/store.js";
 import type { OpenStep, Settled, Step } from "./step.js";
 
-/** How far a dead owner had come, and when its run was taken over. */
+/** The last settlement of a dead owner, and the time at which its run was taken over. */
 export type TakenOver = { readonly seq: number; readonly at: DbTime };
 
 /**
- * Whether a dead owner may have used up an attempt of the step's body: because the row says so, or because the body could
- * start without a row, with what was durable. A single attempt is spent by its row alone.
+ * Returns whether a dead owner may have used up an attempt of the step's body. Either the row says so, or the body
+ * could start without a row because all that it had to wait for was durable. A single attempt is spent by its row
+ * alone.
  */
 export function mayHaveBegun(
   { recordedAs, call }: Step,
@@ -22,7 +23,8 @@ export function mayHaveBegun(
   if (recordedAs === "running") return true;
   if (takenOver === null) return false;
   if (recordedAs === "waiting") return (wakeAt ?? 0) <= takenOver.at;
-  // Whether the dead owner's code called it in its stride cannot be told: an await of something else may take longer now.
+  // It is unknown whether the dead owner's code called the step in its stride: an await of something else may take
+  // longer now.
   return (call?.barrier ?? 0) <= takenOver.seq;
 }
 
@@ -32,14 +34,14 @@ export function charge({ ord, name }: Step, open: OpenStep, now: DbTime): Attemp
   open.attempts += 1;
   if (open.startRow === "unneeded") open.startRow = "needed";
   open.lastError = encodeError(runnerDied(name, open.attempts));
-  // Most steps have no row before they end: then nothing tells when the attempt began.
+  // Most steps have no row before they end. Then nothing tells when the attempt began.
   const tookMs = beganAt === null ? 0 : Math.max(0, now - beganAt);
   return { ord, n: open.attempts, tookMs, error: open.lastError };
 }
 
-/** The end of a step whose attempts are used up before its body has ended once here. */
+/** Returns the settlement of a step whose attempts are used up before its body has ended once in this process. */
 export function noAttemptsLeft({ name }: Step, { attempts, lastError }: OpenStep): Settled {
-  // Of a single attempt nothing but its start is recorded.
+  // Nothing but the start of a single attempt is recorded, so there may be no error.
   const cause = lastError === null ? runnerDied(name, attempts) : decodeError(lastError);
   const message = `step ${quote(name)} was begun ${attempts} times and has no attempt left`;
   return { ok: false, text: encodeError(new StepMaxAttemptsExceeded(message, { cause })) };

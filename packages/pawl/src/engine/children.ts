@@ -1,7 +1,7 @@
 import { fnv1a } from "../model/hash.js";
 import type { Attempt } from "./attempt.js";
 
-/** The run as its children's names need it. */
+/** The run as its `Children` see it. */
 type ParentOfChildren = {
   readonly iid: string;
   readonly runNumber: number;
@@ -11,13 +11,13 @@ type ParentOfChildren = {
   whenDurable(): Promise<void>;
 };
 
-/** Counts the children that one body has created, by the id that it asked for. */
+/** Counts the children that one body has created, by the id that the body asked for. */
 export type ChildCounts = Map<string, number>;
 
 /**
- * Names the origins of a run's children: the run, the step, and which of its children. A body that is tried again, or code
- * that is replayed, names the same origins, and so creates each child once. A child with an id has the same origin whenever
- * the code asks for that id; the others are told apart by their order.
+ * Names the origins of a run's children. An origin says which run, which step, and which of the step's children it is.
+ * A body that is tried again, or code that is replayed, names the same origins, and so creates each child once. A child
+ * with an id has the same origin whenever the code asks for that id. The others are told apart by their order.
  */
 export class Children {
   readonly #parent: ParentOfChildren;
@@ -38,7 +38,7 @@ export class Children {
     const nth = countUp(attempt?.children ?? (this.#outsideSteps ??= new Map()), named ?? "");
     const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;
     const origin = `${iid}-${runNumber}-${place}-${which}`;
-    // Ids must not begin with a hyphen, and internal ids may.
+    // An id must not begin with a hyphen, but an internal id may.
     return { origin, id: `c${origin}` };
   }
 }
@@ -49,7 +49,7 @@ function countUp(counts: ChildCounts, what: string): number {
   return count;
 }
 
-/** 64 bits of FNV-1a, twice with different seeds: enough to tell apart the steps of one run. */
+/** Returns 64 bits: two FNV-1a hashes with different seeds. They are enough to tell apart the steps of one run. */
 function hash(text: string): string {
   return [0x811c9dc5, 0x01234567].map((seed) => fnv1a(text, seed).toString(36)).join("");
 }

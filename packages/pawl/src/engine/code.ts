@@ -15,7 +15,7 @@ export type RunOutcome = { readonly output: string } | { readonly error: string 
 
 /** The arguments of a run's code. */
 export type CodeInput = {
-  /** As text; null for none. */
+  /** The params as text; null if there are none. */
   readonly params: string | null;
   readonly createdAt: DbTime;
   /** The bindings for the run's code. */
@@ -23,7 +23,10 @@ export type CodeInput = {
   readonly steps: StepCalls;
 };
 
-/** Calls the workflow's code, once for a run in memory, and tells the run how it ends. An error that it throws is its outcome. */
+/**
+ * Calls the workflow's code once for a run in memory, and tells the run how the code ended. An error that the code
+ * throws is the run's outcome.
+ */
 export function startCode(
   run: Run,
   entry: WorkflowEntry,

@@ -10,7 +10,7 @@ import type { StepOverrides } from "./overrides.js";
 import type { Run } from "./run.js";
 import type { StepPolicies } from "./step-config.js";
 
-/** All that the runs of an engine share. */
+/** Everything that the runs of an engine share. */
 export type EngineContext = {
   readonly runtime: Runtime;
   readonly codec: Codec;
@@ -21,7 +21,7 @@ export type EngineContext = {
   readonly logger: Logger;
   readonly invariants: Invariants;
   readonly env: unknown;
-  /** The time of the database's clock, about. */
+  /** The approximate time of the database's clock. */
   databaseNow(): DbTime;
   /** The bindings for a run's code. */
   bindingsFor(children: Children): unknown;
@@ -31,9 +31,9 @@ export type EngineContext = {
 };
 
 export type EngineTiming = {
-  /** How long a replay waits for code that does not call the steps that it called before. */
+  /** How long a replay waits for code that does not call a recorded step again. */
   readonly stallMs: number;
-  /** A run that awaits something other than a step keeps its place; after this long it is reported. */
+  /** A run that awaits something other than a step keeps its slot. It is reported after this long. */
   readonly reportStuckMs: number;
   /** How long a held run rests before a runner tries it again. */
   readonly holdMs: number;
@@ -48,7 +48,7 @@ export const defaultTiming: EngineTiming = {
 /** The runner as a run sees it. */
 export interface RunHost {
   readonly commits: {
-    /** The run has something to commit: the committer will ask it for its part. */
+    /** The run has something to commit. The committer will ask it for its part. */
     submit(run: Run): void;
   };
   readonly lease: {
@@ -56,24 +56,24 @@ export interface RunHost {
     readonly isFresh: boolean;
   };
   readonly polls: {
-    /** The ticket may not be ours any more: no body starts until a poll has found it. */
+    /** Whether the ticket may not be ours any more. If so, no body starts until a poll has found it. */
     isDoubted(run: Run): boolean;
     /** Asks for a poll of the run's ticket when the database's time is `at`. */
     at(run: Run, at: DbTime): void;
   };
   readonly turns: {
-    /** A body starts: if it runs for a while, a row shall say so. */
+    /** A body starts. If it runs for a while, a row should say so. */
     noteSoon(): void;
-    /** The code of a parked run called a step: its ticket is needed again. */
+    /** The code of a parked run called a step, so the run needs its ticket again. */
     reopen(run: Run): void;
-    /** The claim is another's now, or nobody's; or the run cannot be trusted any more. */
+    /** The claim now belongs to another runner or to nobody, or the run's memory cannot be trusted any more. */
     lost(run: Run): void;
     ended(run: Run, how: TurnEnd): void;
   };
 }
 
-/** How a turn ended. "gone": the code was given up, and nothing of the run may be kept. */
+/** How a turn ended. It is "gone" if the code was given up, and nothing of the run may be kept. */
 export type TurnEnd = "parked" | "paused" | "finished" | "gone";
 
-/** The bodies that may still start; the turns of one tick share it. */
+/** How many bodies may still start. The turns of one tick share it. */
 export type StepBudget = { left: number };

@@ -8,29 +8,29 @@ import type { StepKind } from "./kinds/kind.js";
 import { Step, StepCall } from "./step.js";
 
 /**
- * Whether the body of another step called the step. It has that one's order, negative, as its `calledAfter`: a replay meets it
- * only if that body runs again.
+ * Returns whether the body of another step called this step. Such a step has the negative order of the outer step as
+ * its `calledAfter`. A replay meets it only if the outer body runs again.
  */
 export function isNested({ calledAfter }: { readonly calledAfter: number }): boolean {
   return calledAfter < 0;
 }
 
 /**
- * The steps of a run: what its code may learn from them, and in which order.
+ * The steps of a run, and the order in which its code learns of their settlements.
  *
- * A settlement (a step's result or error) gets its number when it happens, and settlements reach the code strictly by
- * number, one per macrotask. Each step also has the number of the last settlement that had been delivered when it was called.
- * In a replay, settlement n is delivered only when every recorded step that was called before it has been called again: so a
- * race ends as it did, whatever decided it.
+ * A settlement is a step's result or final error. It gets its number when it happens. Settlements reach the code
+ * strictly by number, one per macrotask. Each step also has the number of the last settlement that had been delivered
+ * when it was called. In a replay, settlement n is delivered only when every recorded step that was called before it
+ * has been called again. So a race ends as it did before, whatever decided it.
  */
 export class Journal {
   /** The number of the last settlement that the code has been given. */
   delivered = 0;
   /** The highest number given to a settlement. */
   lastSeq = 0;
-  /** Recorded settlements are still to be delivered. */
+  /** Whether recorded settlements are still to be delivered. */
   isReplaying: boolean;
-  /** The type of a recorded step that this code does not know. */
+  /** The type of a recorded step that this code does not know; null if it knows all of them. */
   readonly unknownType: string | null = null;
   readonly #steps = new Map<string, Step>();
   readonly #counts = new Map<string, number>();
@@ -41,7 +41,7 @@ export class Journal {
   /** The recorded steps in the order of their calls, and how many of them have been called again. */
   readonly #calls: readonly Step[];
   #called = 0;
-  /** Settled, and not yet delivered. */
+  /** The steps that have settled here, or were called late, and whose settlements are not yet delivered. */
   readonly #queue: Step[] = [];
   #nextOrd = 1;
 
@@ -67,7 +67,7 @@ export class Journal {
     this.isReplaying = this.#recorded.length > 0;
   }
 
-  /** The step that a call means: a new one, a recorded one, or one whose result the code already has. */
+  /** Returns the step that a call means: a new one, a recorded one, or one whose result the code already has. */
   call(kind: StepKind, name: string, caller: Attempt | null): Step {
     const outer = caller?.step ?? null;
     const count = this.#countCall(name, caller);
@@ -76,7 +76,7 @@ export class Journal {
     if (known === undefined) {
       const calledAfter = outer === null ? this.delivered : -outer.ord;
       const step = new Step(this.#nextOrd++, name, count, kind, calledAfter);
-      // The key of a nested step has the order of the outer one, which a later owner must find again.
+      // The key of a nested step contains the order of the outer step, so a later owner must find that step again.
       step.call = new StepCall(caller, this.#names === "cached" ? null : outer, this.delivered);
       this.#steps.set(key, step);
       return step;
@@ -88,7 +88,7 @@ export class Journal {
       if (known.settled !== null && known.settled.seq <= this.delivered) this.#enqueue(known);
       return known;
     }
-    // The body of an outer step that is tried again finds the steps that its last attempt had begun, or was given.
+    // When the body of an outer step is tried again, it finds the steps that its last attempt had begun or was given.
     const isTriedAgain =
       caller !== null && caller !== call.caller && caller.step === call.caller?.step;
     const mayRepeat = call.isDelivered && this.#names !== "error";
@@ -108,7 +108,10 @@ export class Journal {
     return count;
   }
 
-  /** By name and count: in the whole run, or within the outer step. Names have no control characters. */
+  /**
+   * Returns a step's key: its name and count, within the whole run or within the outer step. Names have no control
+   * characters, so the line breaks keep keys apart.
+   */
   #key(name: string, count: number, outerOrd: number): string {
     const within = this.#names === "cached" || outerOrd === 0 ? "" : `\n${outerOrd}`;
     return count === 1 && within === "" ? name : `${name}\n${count}${within}`;
@@ -121,13 +124,19 @@ export class Journal {
     this.#queue.push(step);
   }
 
-  /** A settlement whose turn has passed is delivered as soon as its step is called; several of them by number. */
+  /**
+   * Queues a settlement whose turn has passed. It is delivered as soon as its step is called, and several of them by
+   * number.
+   */
   #enqueue(late: Step): void {
     const later = this.#queue.findIndex((step) => seqOf(step) > seqOf(late));
     this.#queue.splice(later === -1 ? this.#queue.length : later, 0, late);
   }
 
-  /** The next step whose settlement the code is given; "missing" while the replay waits for another to be called; or null. */
+  /**
+   * Returns the next step whose settlement the code is given. It is "missing" while the replay waits for another step
+   * to be called, and null if there is nothing to deliver.
+   */
   next(): Step | "missing" | null {
     while (this.isReplaying && !this.#hasLate) {
       const step = this.#recorded[this.#replayed] as Step;
@@ -143,7 +152,7 @@ export class Journal {
     return step;
   }
 
-  /** The number of a settlement was passed before its step was called, and now it is called. */
+  /** Whether a step was called late: the number of its settlement was passed before the call. */
   get #hasLate(): boolean {
     return this.#queue.length > 0 && seqOf(this.#queue[0]) <= this.delivered;
   }
@@ -157,7 +166,7 @@ export class Journal {
     return step !== undefined && step.calledAfter < seq;
   }
 
-  /** Lets the replay go on without the steps that it waits for: the code does not call them any more. */
+  /** Lets the replay go on without the steps that it waits for, because the code does not call them any more. */
   giveUpMissing(): Step[] {
     const next = this.#recorded[this.#replayed];
     if (next === undefined) return [];
@@ -168,7 +177,7 @@ export class Journal {
     return missing;
   }
 
-  /** The recorded steps that the code has not called. */
+  /** Returns the recorded steps that the code has not called. */
   uncalled(): Step[] {
     return this.#calls.filter((step) => step.call === null);
   }
@@ -178,7 +187,9 @@ function seqOf(step: Step | undefined): number {
   return step?.settled?.seq ?? 0;
 }
 
-/** Mostly they are in order: finding that out takes a third of the time that a sort does. */
+/**
+ * Sorts the steps by `key`. Mostly they are in order already, and finding that out takes a third of the time of a sort.
+ */
 function sorted(steps: Step[], key: (step: Step) => number): Step[] {
   let last = -Infinity;
   for (const step of steps) {

@@ -3,25 +3,25 @@ import type { Wake } from "../store/store.js";
 import { waitMaskOf } from "../store/wait-mask.js";
 import type { OpenStep, Step } from "./step.js";
 
-/** A wait that is over: by an event, or by its time. */
+/** A wait that has ended, either by an event or by its time. */
 export type EndedWait = { readonly step: Step; readonly event: EventRecord | null };
 
 /**
- * The steps that the code has called and that are not settled, as far as they do not run: ready to start, or waiting. Also the
- * times and events that the database has told, which decide when a wait is over.
+ * The steps that the code has called and that are neither settled nor running. They are ready to start, or they wait.
+ * This also keeps the times and events that the database has told, because they decide when a wait is over.
  */
 export class OpenSteps {
-  /** Called, and not begun; in the order of their calls. */
+  /** The steps that were called and have not begun, in the order of their calls. */
   readonly ready = new Set<Step>();
-  /** In the order of their calls. */
+  /** The steps that wait, in the order of their calls. */
   readonly waiting = new Set<Step>();
   /** The latest time that the database has told. */
   now: DbTime;
   /** The number of the last event that came. */
   seenEvents: number;
-  /** The time of the last poll that brought all events up to it: the store gives later ones a later time. */
+  /** The time up to which all events have come. The store gives later events a later time. */
   #polledAt: DbTime;
-  /** Not consumed yet, in order. */
+  /** The events that are not consumed yet, in the order of their numbers. */
   #events: EventRecord[];
 
   constructor(now: DbTime, events: readonly EventRecord[], seenEvents: number) {
@@ -38,18 +38,18 @@ export class OpenSteps {
     this.waiting.add(step);
   }
 
-  /** What the step does, as its row says it. */
+  /** Returns what the step is doing. Its row is written accordingly. */
   doing(step: Step): "waiting" | "resting" | "running" {
     if (this.waiting.has(step)) return "waiting";
     return this.ready.has(step) ? "resting" : "running";
   }
 
-  /** The database has told its time. */
+  /** Notes a time that the database has told. */
   heard(now: DbTime): void {
     if (now > this.now) this.now = now;
   }
 
-  /** All events up to this time have come, or come with `take`. */
+  /** Notes that all events up to this time have come, or come with `take`. */
   polled(at: DbTime): void {
     this.heard(at);
     this.#polledAt = Math.max(this.#polledAt, at);
@@ -68,7 +68,7 @@ export class OpenSteps {
     return true;
   }
 
-  /** Takes out the waits that are over, with their events, in the order in which that happened. */
+  /** Removes the waits that are over. Returns them with their events, in the order in which they ended. */
   endWaits(): readonly EndedWait[] {
     if (this.waiting.size === 0) return nothing;
     const ended = endedWaits(this.waiting, this.#events, this.now, this.#polledAt);
@@ -80,8 +80,8 @@ export class OpenSteps {
   }
 
   /**
-   * When the first wait ends; null if none will by time. It is not later than the true end: `now` is certainly past when the
-   * database computes it.
+   * When the first wait ends; null if no wait ends by time. It is never later than the true end, because `now` is
+   * certainly past when the database computes that end.
    */
   get wake(): Wake | null {
     let at = Infinity;
@@ -96,7 +96,7 @@ export class OpenSteps {
     return { at: Math.min(at, this.now + inMs) };
   }
 
-  /** When the first wait ends, as far as that is registered; now, if a body is ready to start. */
+  /** When the first wait ends, if its end is registered. It is now if a body is ready to start. */
   get wakeAt(): DbTime | null {
     if (this.ready.size > 0) return this.now;
     const { wake } = this;
@@ -117,10 +117,10 @@ export class OpenSteps {
 const nothing: readonly EndedWait[] = [];
 
 /**
- * Which waits are over, in the order in which that happened.
+ * Returns the waits that are over, in the order in which they ended.
  *
- * Events go by number to the step that called first. An event that was there in time beats the deadline even if it is seen
- * late, and one that came later never counts.
+ * Each event, by number, goes to the step that called first. An event that arrived in time beats the deadline even if
+ * the run sees it late. An event that arrived after the deadline never counts.
  */
 function endedWaits(
   waiting: ReadonlySet<Step>,
@@ -136,7 +136,7 @@ function endedWaits(
       const open = step.open as OpenStep;
       if (!kind.takesEvents || served.has(step)) continue;
       if (open.waitKey !== event.type || open.endsAs !== null) continue;
-      // Whether a later event is in time is known once the database has told when the wait ends.
+      // A later event may still be in time. This is known once the database has told when the wait ends.
       if (event.createdAt > (open.wakeAt ?? open.endsNotBefore)) continue;
       served.add(step);
       ended.push({ step, event, at: event.createdAt });

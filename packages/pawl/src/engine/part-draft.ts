@@ -6,24 +6,29 @@ import type { OpenStep, Step } from "./step.js";
 
 const none: readonly never[] = [];
 
-/** "resting": called, not begun, and given back so. Any other step that is not settled runs. */
+/**
+ * The activity of a step without a settlement. A "resting" step was called, has not begun, and is given back like that.
+ * A step that neither waits, starts nor rests is "running".
+ */
 type Doing = "waiting" | "starting" | "resting" | "running";
 
 /** A part on its way. It is sent again unchanged until its fate is known. */
 export class FrozenPart {
-  /** "leaving": the part gives the ticket up. */
+  /** "leaving" if the part gives the ticket up. */
   readonly is: "sending" | "leaving";
   readonly part: Part;
   readonly steps: readonly Step[];
   /** The steps whose rows say that they are about to start. */
   readonly starting: readonly Step[];
-  /** The highest settlement when it was frozen. */
+  /** The number of the last settlement when the part was frozen. */
   readonly seq: number;
-  /** About how much it takes on its way. */
+  /** The approximate size of the part on its way. */
   readonly bytes: number;
-  /** The code called a step while the part was leaving: the ticket is needed again. */
+  /** The code called a step while the part was leaving, so the run needs its ticket again. */
   wantsReopen = false;
-  /** A poll did not find the ticket ours while the part was leaving: the answer tells whether it still was. */
+  /**
+   * A poll did not find the ticket ours while the part was leaving. The answer to the part tells whether it still was.
+   */
   isMissed = false;
 
   constructor(
@@ -49,23 +54,26 @@ type PartHeader = {
 };
 
 /**
- * The part that a run will send next: all that it has not yet written. One part is on its way at a time, frozen; whatever
- * comes meanwhile is for the next.
+ * The part that a run will send next: everything that it has not yet written. At most one part is on its way, and it is
+ * frozen. Whatever comes meanwhile is for the next one.
  */
 export class PartDraft {
-  /** About how much the run's history takes, with what is on its way. */
+  /** The approximate size of the run's history, including the part on its way. */
   historyBytes: number;
   readonly #dirty = new Set<Step>();
-  /** The dirty steps whose start is written before their bodies. */
+  /** The dirty steps whose start rows are written before their bodies start. */
   readonly #starting = new Set<Step>();
   #attempts: AttemptWrite[] = [];
   #consumed: { readonly number: number; readonly ord: number }[] = [];
   #partNumber: number;
   #frozen: FrozenPart | null = null;
-  /** The highest settlement that is certainly in the database. */
+  /** The number of the last settlement that is certainly in the database. */
   #durable: number;
   #barriers: { readonly seq: number; readonly resolve: () => void }[] = [];
-  /** The run was taken over: the next settlement that is written tells that there was progress since. */
+  /**
+   * The run was taken over, and no progress has been written since. The next part with a settlement tells that there
+   * was some.
+   */
   #mustForgive: boolean;
 
   constructor(durable: number, historyBytes: number, wasTakenOver: boolean, partsSent: number) {
@@ -79,21 +87,27 @@ export class PartDraft {
     return this.#dirty.size === 0 && this.#attempts.length === 0;
   }
 
-  /** The step's row is to be written as it stands when the part is frozen. */
+  /** Adds the step's row to the part. It is written as the step stands when the part is frozen. */
   add(step: Step): void {
     this.#starting.delete(step);
     this.#dirty.add(step);
     if (step.call !== null && step.call.outer !== null) this.#addOuter(step.call.outer);
   }
 
-  /** A nested step's row needs the row of the step that it is nested in: its key has that one's order. */
+  /**
+   * Adds the row of the outer step, if it has none. A nested step's row needs it, because its key contains the order of
+   * the outer step.
+   */
   #addOuter(outer: Step): void {
     if (outer.recordedAs !== null) return;
     this.#dirty.add(outer);
     if (outer.call !== null && outer.call.outer !== null) this.#addOuter(outer.call.outer);
   }
 
-  /** Every pass asks for a start row until it is there. Written twice, it would outlive the attempt that it is for. */
+  /**
+   * Adds the step's start row, unless it is on its way. Every pass asks for the row until it is there. Written twice,
+   * it would outlive the attempt that it is for.
+   */
   addStart(step: Step): void {
     if (this.#frozen?.starting.includes(step) === true) return;
     this.add(step);
@@ -108,7 +122,7 @@ export class PartDraft {
     this.#consumed.push({ number, ord });
   }
 
-  /** Whether the database says, or soon will, that the step runs. */
+  /** Returns whether the database says that the step runs, or soon will. */
   tellsOf(step: Step): boolean {
     return step.recordedAs === "running" || this.#frozen?.steps.includes(step) === true;
   }
@@ -122,12 +136,15 @@ export class PartDraft {
     return new Promise((resolve) => void this.#barriers.push({ seq, resolve }));
   }
 
-  /** Parts are counted from the claim. */
+  /** Begins a new claim. Parts are counted from the claim on. */
   newClaim(): void {
     this.#partNumber = 0;
   }
 
-  /** A start that does not happen now must not count; an attempt that a dead owner used up must, and is written. */
+  /**
+   * Takes back the starts of steps that do not start now, because they must not count. An attempt that a dead owner
+   * used up does count, and is written.
+   */
   takeBackStarts(ready: Iterable<Step>): void {
     this.#starting.clear();
     for (const step of ready) {
@@ -138,7 +155,10 @@ export class PartDraft {
     }
   }
 
-  /** Makes one part of all that is new. It is written property by property: rest and spread made it a step's dearest function. */
+  /**
+   * Makes one part of everything that is new. It is written property by property: rest and spread made this the most
+   * expensive function of a step.
+   */
   freeze(
     run: PartHeader,
     next: Next,
@@ -170,7 +190,7 @@ export class PartDraft {
     this.#frozen = new FrozenPart(part, steps, starting, seq, stepBytes + bytesOfEnd(next));
     this.#mustForgive &&= !isForgiven;
     this.#dirty.clear();
-    // Mostly there are none of these, and nothing new needs to be made.
+    // Most parts have none of these, and then nothing new needs to be allocated.
     if (starting.length > 0) this.#starting.clear();
     if (part.attempts.length > 0) this.#attempts = [];
     if (part.consumed.length > 0) this.#consumed = [];
@@ -178,7 +198,7 @@ export class PartDraft {
     return this.#frozen;
   }
 
-  /** The part on its way is in the database since `now`. */
+  /** Notes that the part on its way was written to the database at `now`. */
   applied({ part, steps, starting, seq }: FrozenPart, now: DbTime): void {
     this.#frozen = null;
     this.#durable = seq;
@@ -199,10 +219,10 @@ export class PartDraft {
   }
 }
 
-/** About what a row takes besides its texts, in the database and on its way there. */
+/** The approximate size of a row without its texts, in the database and on its way there. */
 const ROW_BYTES = 200;
 
-/** About what these steps add to their run's history. */
+/** Returns about how many bytes these steps add to their run's history. */
 export function bytesOfAll(steps: readonly Pick<StepWrite, "result" | "error">[]): number {
   let bytes = 0;
   for (const { result, error } of steps) {
@@ -230,7 +250,8 @@ function stepWrite(step: Step, doing: Doing, nowMs: number): StepWrite {
     calledAfter: step.calledAfter,
     // A step with a single attempt spends it when its start is written, not when it fails.
     attempts: doing === "starting" && open.body?.policy.maxAttempts === 1 ? 1 : open.attempts,
-    // Counted from what the step had to wait for: it never starts before the one that it follows has ended.
+    // The time counts from the start of the first body. A body starts only after all that it has to wait for, so no
+    // step seems to start before the one that it follows has ended.
     tookMs: open.beganAtMs === null ? 0 : Math.max(0, nowMs - open.beganAtMs),
     wake: kind.body !== null && settled !== null ? null : wakeOf(step, open, doing),
     waitKey: open.waitKey,
@@ -245,7 +266,10 @@ function statusOf({ settled }: Step, doing: Doing): StepWrite["status"] {
   return doing === "waiting" || doing === "resting" ? "waiting" : "running";
 }
 
-/** A wait keeps its end for people who look later, a step with a body that of its pause while the next attempt runs. */
+/**
+ * Returns the wake time for the step's row. A wait keeps its end, for people who look later. A step with a body keeps
+ * the end of its pause while the next attempt runs.
+ */
 function wakeOf({ kind, settled }: Step, { wakeAt, wake }: OpenStep, doing: Doing): Wake | null {
   if (kind.body !== null && doing === "resting") return null;
   if (wakeAt !== null) return { at: wakeAt };

@@ -3,7 +3,7 @@ import type { Random } from "../model/seams.js";
 import type { DbTime } from "../store/records.js";
 import type { Jitter, StepPolicy } from "./step-config.js";
 
-/** In how many ms to try again; null if the error is final. */
+/** Returns the milliseconds until the next attempt; null if the error is final. */
 export function retryDelayMs(
   error: unknown,
   attempt: number,
@@ -22,12 +22,15 @@ function mayRetry(error: unknown, { retryable }: StepPolicy): boolean {
   try {
     if (retryable !== null) return retryable(error);
   } catch {
-    // A predicate that fails has no opinion: the step's own error must not get lost behind it.
+    // A predicate that throws is ignored, so that the step's own error does not get lost behind it.
   }
   return isWorthRetrying(error);
 }
 
-/** A millisecond, doubled so often, is longer than any delay; and no delay stays none. */
+/**
+ * A millisecond, doubled this often, is longer than any delay. A delay of 0 stays 0, as it would not if it were
+ * multiplied by Infinity.
+ */
 const MAX_DOUBLINGS = 40;
 
 function backoffMs({ delayMs, backoff, maxDelayMs }: StepPolicy, attempt: number): number {
@@ -49,7 +52,7 @@ function jitterMs(jitter: Jitter | null, delayMs: number, random: Random): numbe
 
 const RETRIED_CLIENT_ERRORS: readonly number[] = [408, 425, 429];
 
-/** An HTTP client's error says so by its status: the same request would be refused again. */
+/** Returns false if the error's HTTP status says that the same request would be refused again. */
 function isWorthRetrying(error: unknown): boolean {
   const status = httpStatus(error);
   if (status === null || status < 400 || status > 499) return true;
@@ -57,13 +60,16 @@ function isWorthRetrying(error: unknown): boolean {
 }
 
 function httpStatus(error: unknown): number | null {
-  // The engine's own errors have a status for the HTTP API; to a step they are like any other error.
+  // The engine's own errors have a status for the HTTP API. For a step they are like any other error.
   if (isA(WorkflowError, error)) return null;
   const status = read(error, "status");
   return typeof status === "number" && Number.isInteger(status) ? status : null;
 }
 
-/** Seconds, or the moment itself, as in the HTTP header: a moment by the database's clock, as far as that is known. */
+/**
+ * Reads the error's `retryAfter`: seconds or a date, as in the HTTP header. A date is compared with the database's
+ * clock, as far as that is known.
+ */
 function retryAfterMs(error: unknown, now: DbTime): number | null {
   const given = read(error, "retryAfter");
   if (isA(Date, given)) {
@@ -75,7 +81,7 @@ function retryAfterMs(error: unknown, now: DbTime): number | null {
     : null;
 }
 
-/** Not even that is safe to ask: a proxy may refuse, or be revoked. */
+/** Like `instanceof`, but never throws. A proxy may refuse the question, or be revoked. */
 function isA<T>(type: abstract new (...args: never) => T, value: unknown): value is T {
   try {
     return value instanceof type;

@@ -5,22 +5,22 @@ import type { FrozenPart } from "./part-draft.js";
 export type Hold =
   /** The ticket is leased, and no part is on its way. */
   | { readonly is: "idle" }
-  /** A part is on its way; "leaving" if it gives the ticket up: parks, releases or ends the run. */
+  /** A part is on its way. It is "leaving" if it gives the ticket up: it parks, releases or ends the run. */
   | FrozenPart
   /** The run waits in memory without its ticket. */
   | { readonly is: "parked"; wantsReopen: boolean }
-  /** The claim is lost, or the run is over: nothing of it may be kept. */
+  /** The claim is lost, or the run is over. Nothing of the run may be kept. */
   | { readonly is: "gone" };
 
-/** What has become of the code. */
+/** The state of the workflow's code. */
 export type CodeState =
   | { readonly is: "running" }
-  /** It calls no step any more; its output is still being checked. */
+  /** The code calls no more steps, but its output is still being checked. */
   | { readonly is: "returned" }
   | { readonly is: "ended"; readonly outcome: RunOutcome }
-  /** It does not fit its history: the run rests, so that corrected code can go on. */
+  /** The code does not fit its history. The run rests, so that corrected code can go on. */
   | { readonly is: "held"; readonly forMs: number }
-  /** Its bodies were cut off by a stop: the code in memory must not go on. */
+  /** A stop cut off the running bodies, so the code in memory must not go on. */
   | { readonly is: "cut" };
 
 export const idle: Hold = { is: "idle" };
@@ -35,7 +35,7 @@ type Edges<State extends string> = { readonly [From in State]: readonly State[] 
 export const holdEdges: Edges<Hold["is"]> = {
   idle: ["sending", "leaving", "gone"],
   sending: ["idle", "gone"],
-  // "idle": the park was refused, because events arrived first.
+  // It becomes idle again if the park was refused because events arrived first.
   leaving: ["idle", "parked", "gone"],
   parked: ["idle", "gone"],
   gone: [],

@@ -32,9 +32,9 @@ import { StepCalls, type CallingRun } from "./step-calls.js";
 /**
  * One run in the memory of one process. This file reads as one turn, from `begin` to `committed`.
  *
- * Everything happens in passes, each in a macrotask of its own, so that the code has done all it can by then. A pass delivers
- * one settlement; or, when all are delivered and the code is quiet, it ends due waits, starts bodies, and asks for a commit.
- * A commit takes all that is new; parking and finishing go with it.
+ * The run advances in passes. Each pass has a macrotask of its own, so that the code has done all it can by then. A
+ * pass delivers one settlement. When all are delivered and the code is quiet, it ends due waits, starts bodies, and
+ * asks for a commit instead. A commit writes everything that is new, and how the turn ends if it does.
  */
 export class Run implements AttemptHost, CallingRun {
   readonly iid: string;
@@ -49,7 +49,7 @@ export class Run implements AttemptHost, CallingRun {
 
   #hold: Hold = idle;
   #code: CodeState = running;
-  /** Requests from outside, which the run follows at the next boundary of a step. */
+  /** Requests from outside. The run follows them at the next boundary of a step. */
   readonly #asked = { pause: false, drain: false };
 
   readonly #context: EngineContext;
@@ -61,11 +61,17 @@ export class Run implements AttemptHost, CallingRun {
   readonly #calls: StepCalls;
   #timers: StallTimers | null = null;
 
-  /** The code does what its start, or a delivery, made it do: in every replay it calls the same steps here. */
+  /**
+   * The stride that the code's start or a delivery began. Within a stride, the code calls the same steps in every
+   * replay.
+   */
   #stride: Stride = noStride;
   #passIsDue = false;
 
-  /** `partsSent`: how many were sent under this claim. The constructor starts nothing: the run needs its slot first. */
+  /**
+   * `partsSent` is the number of parts already sent under this claim. The constructor starts nothing, because the run
+   * needs its slot first.
+   */
   constructor(
     context: EngineContext,
     host: RunHost,
@@ -83,7 +89,7 @@ export class Run implements AttemptHost, CallingRun {
     this.claimNumber = claimed.claimNumber;
     const steps = loaded === null ? noSteps : loaded.steps;
     const events = loaded === null ? noEvents : loaded.events;
-    // Nothing was loaded of a new run: events that were there before it began come with its first commit.
+    // Nothing is loaded for a new run. Events that arrived before it began come with the answer to its first commit.
     const seenEvents =
       loaded === null ? 0 : Math.max(claimed.eventCount, events.at(-1)?.number ?? 0);
     const wasTakenOver = claimed.takeovers > 0;
@@ -116,14 +122,14 @@ export class Run implements AttemptHost, CallingRun {
     this.#schedulePass();
   }
 
-  /** Ends the run without its code, which has ended its process too often. */
+  /** Ends the run without calling its code, because the code has ended its process too often. */
   endAsCrashed(takeovers: number): void {
     const reason = `the run ended its process ${takeovers} times without progress`;
     this.#setCode({ is: "ended", outcome: failure(new RunCrashedError(reason)) });
     this.#schedulePass();
   }
 
-  /** The parked run was claimed again by this process: it goes on where it stands. */
+  /** Continues a parked run from where it stands, after this process has claimed it again. */
   resume(claimed: Claimed, hasUnseenEvents: boolean): void {
     const { claimNumber } = claimed;
     if (claimNumber !== this.claimNumber + 1) {
@@ -156,7 +162,7 @@ export class Run implements AttemptHost, CallingRun {
     this.#schedulePass();
   }
 
-  /** The code calls no step any more; its output may still be checked. */
+  /** The code has returned and calls no more steps. Its output may still have to be checked. */
   codeReturned(): void {
     if (this.#code.is === "running") this.#setCode(returned);
   }
@@ -177,12 +183,15 @@ export class Run implements AttemptHost, CallingRun {
     this.#context.runtime.scheduler.macrotask(this.#pass);
   }
 
-  /** There is one function for all passes of a run: made anew for each, they were a tenth of what a replay allocates. */
+  /**
+   * All passes of a run share one function. Created anew for each pass, these functions were a tenth of what a replay
+   * allocates.
+   */
   readonly #pass = (): void => {
     this.#passIsDue = false;
     this.#stride = noStride;
     const hold = this.#hold;
-    // A part that gives the ticket up is on its way: the run goes on under its answer, or under the next claim.
+    // A part that gives the ticket up is on its way. The run goes on when its answer has come, or under the next claim.
     if (hold.is === "gone" || hold.is === "leaving") return;
     if (hold.is === "parked") {
       if (hold.wantsReopen) this.#host.turns.reopen(this);
@@ -193,7 +202,8 @@ export class Run implements AttemptHost, CallingRun {
       if (next !== null) return next === "missing" ? this.#awaitCalls() : this.#deliver(next);
       if (this.#endWaits()) return this.#schedulePass();
       this.#startBodies();
-      // As a rule a body was over at once: what the code does with its result goes into the same part.
+      // A pass is due again, as a rule because a body has ended at once. The code's next calls then go into the same
+      // part.
       if (this.#passIsDue) return;
     }
     if (hold.is === "sending" || !this.#hasNews()) return this.#watch();
@@ -204,18 +214,18 @@ export class Run implements AttemptHost, CallingRun {
   #deliver(step: Step): void {
     const { codec, runtime } = this.#context;
     this.#timers?.over();
-    // In a replay only the last delivery begins a stride: each takes 4 µs in a new process, and a step without a row that is
-    // called before is rare.
+    // In a replay, only the last delivery begins a stride. Beginning one takes 4 µs in a new process, and before the
+    // last delivery the code rarely calls a step that has no row.
     if (!this.#journal.isReplaying) this.#stride = runtime.scheduler.stride();
     this.#calls.repeats = 0;
     (step.call as StepCall).deliver(step, codec);
-    // Not by `#schedulePass`: V8 optimises functions that small at their thousandth call, with all that they call in it. In a
-    // replay of 1,000 steps that was 20 ms of compilation beside the last ones.
+    // This does not call `#schedulePass`. V8 optimises functions that small at their thousandth call, together with all
+    // that they call. In a replay of 1,000 steps, that was 20 ms of compilation beside the last steps.
     this.#passIsDue = true;
     runtime.scheduler.macrotask(this.#pass);
   }
 
-  /** The replay waits for the code to call a step that it called before. */
+  /** Waits for the code to call a recorded step again, and gives that step up if it does not. */
   #awaitCalls(): void {
     this.#stallTimers.untilCalled(() => {
       const missing = this.#journal.giveUpMissing();
@@ -225,7 +235,7 @@ export class Run implements AttemptHost, CallingRun {
     });
   }
 
-  /** Whether any wait was over. */
+  /** Ends the waits that are over. Returns whether there were any. */
   #endWaits(): boolean {
     const ended = this.#openSteps.endWaits();
     for (const { step, event } of ended) {
@@ -249,7 +259,7 @@ export class Run implements AttemptHost, CallingRun {
         this.#schedulePass();
         continue;
       }
-      // A body that another one awaits must start even while the run is stopping, or that one never ends.
+      // A nested body must start even while the run is stopping. Otherwise the body that awaits it never ends.
       if (this.#isStopping && !open.isNested) continue;
       if (!this.#draft.isDurable((step.call as StepCall).barrier)) continue;
       if (open.startRow === "needed") {
@@ -287,7 +297,7 @@ export class Run implements AttemptHost, CallingRun {
     return pause || drain || (this.budget !== null && this.budget.left <= 0);
   }
 
-  /** There is nothing to write and nothing to start: something else must bring the run on. */
+  /** Watches a run that has nothing to write and nothing to start, until something else moves it on. */
   #watch(): void {
     if (this.#hold.is === "sending" || this.#code.is === "ended") return;
     const { wake, ready, waiting } = this.#openSteps;
@@ -305,13 +315,13 @@ export class Run implements AttemptHost, CallingRun {
     return (this.#timers ??= new StallTimers(this.#context));
   }
 
-  // 4. What becomes of the ticket.
+  // 4. The commit, and what it does to the ticket.
 
   #hasNews(): boolean {
     return !this.#draft.isEmpty || this.#next().kind !== "continue";
   }
 
-  /** What becomes of the ticket if all is committed that is known now. */
+  /** Returns what happens to the ticket if everything that is known now is committed. */
   #next(): Next {
     const code = this.#code;
     switch (code.is) {
@@ -341,7 +351,10 @@ export class Run implements AttemptHost, CallingRun {
     return { kind: "release", inMs, historyBytes: this.historyBytes };
   }
 
-  /** The part to send: the one whose fate is unknown, or all that is new. Null if there is nothing to write. */
+  /**
+   * Returns the part to send: the one whose fate is unknown, or else everything that is new. It is null if there is
+   * nothing to write.
+   */
   part(): FrozenPart | null {
     const hold = this.#hold;
     if (hold.is === "sending" || hold.is === "leaving") return hold;
@@ -355,7 +368,7 @@ export class Run implements AttemptHost, CallingRun {
     return this.#setHold(frozen) ? frozen : null;
   }
 
-  /** The store's answer to the part. */
+  /** Takes the store's answer to the part. */
   committed(answer: Extract<PartAnswer, { kind: "ok" }>): void {
     const hold = this.#hold;
     if (hold.is !== "sending" && hold.is !== "leaving") return;
@@ -374,19 +387,19 @@ export class Run implements AttemptHost, CallingRun {
     if (answer.state === "parked" && wantsReopen) this.#schedulePass();
   }
 
-  /** The part kept the ticket, or its park was refused because events had arrived. */
+  /** Goes on after a part that kept the ticket, or whose park was refused because events had arrived. */
   #goOn(isMissed: boolean, events: readonly EventRecord[]): void {
-    // The ticket was ours when the park was refused, and a poll has not found it since.
+    // The ticket was ours when the store refused the park, and a poll has not found it since.
     if (isMissed) return this.#host.turns.lost(this);
     this.#setHold(idle);
     this.#take(events);
-    // Not in a macrotask of its own: the code has been quiet for one.
+    // This pass needs no macrotask of its own, because the code has already been quiet for one.
     if (!this.#passIsDue) this.#pass();
   }
 
-  // What the runner tells, at any time.
+  // The runner may tell the following at any time.
 
-  /** A poll of the ticket found it ours: the time, new events, the pause flag. */
+  /** Takes the answer of a poll that found the ticket ours: the time, new events and the pause flag. */
   polled(answer: Extract<PollAnswer, { kind: "ok" }>): void {
     if (!this.isLeased) return;
     this.#take(answer.events);
@@ -395,7 +408,7 @@ export class Run implements AttemptHost, CallingRun {
     this.#schedulePass();
   }
 
-  /** An event was added in this process. Returns false if it is not the next one. */
+  /** Takes an event that was added in this process. Returns false if it is not the next one. */
   receive(event: EventRecord): boolean {
     if (this.#hold.is === "gone" || event.number !== this.seenEvents + 1) return false;
     this.#take([event]);
@@ -408,20 +421,23 @@ export class Run implements AttemptHost, CallingRun {
     this.#broken("run.events", { numbers: events.map(({ number }) => number) });
   }
 
-  /** A poll did not find the ticket ours. If our own part gave it up, the answer on its way knows better. */
+  /**
+   * Returns whether the run is lost, after a poll did not find its ticket ours. If the run's own part may have given
+   * the ticket up, the answer to that part decides instead.
+   */
   isLostForSure(): boolean {
     if (this.#hold.is !== "leaving") return true;
     this.#hold.isMissed = true;
     return false;
   }
 
-  /** No body starts any more; the run gives its ticket back when the bodies that run are done. */
+  /** Starts no more bodies. The run gives its ticket back when the running bodies are done. */
   drain(): void {
     this.#asked.drain = true;
     this.#schedulePass();
   }
 
-  /** The drain took too long: the running bodies are cut off. It costs them no attempt. */
+  /** Cuts off the running bodies, because the drain took too long. This costs them no attempt. */
   giveBack(): void {
     if (!this.isLeased || this.#code.is === "ended") return;
     this.#asked.drain = true;
@@ -435,26 +451,32 @@ export class Run implements AttemptHost, CallingRun {
     this.#schedulePass();
   }
 
-  /** The claim is lost, or the memory is needed: everything since the last commit was speculation. */
+  /**
+   * Discards the run, because its claim is lost or its memory is needed. Everything since the last commit was
+   * speculation.
+   */
   discard(reason: string): void {
     if (this.#hold.is !== "gone") this.#setHold(gone);
     this.#attempts.abandon(reason);
     this.#timers?.over();
   }
 
-  /** Something that kept bodies from starting may be over. */
+  /** Schedules a pass, because something that kept bodies from starting may be over. */
   nudge(): void {
     this.#schedulePass();
   }
 
-  /** Adds rows for steps that run for a while, for people who watch. True if others run, and may later need one. */
+  /**
+   * Adds rows for bodies that have run for a while, so that people who watch can see them. Returns true if other bodies
+   * run that may need a row later.
+   */
   noteRunning(olderThanMs: number): boolean {
     const haveAll = this.#attempts.note(olderThanMs, this.#draft);
     if (!this.#draft.isEmpty) this.#schedulePass();
     return !haveAll;
   }
 
-  // What the runner and children ask.
+  // The runner and the run's children ask the following.
 
   get isLeased(): boolean {
     const { is } = this.#hold;
@@ -465,18 +487,21 @@ export class Run implements AttemptHost, CallingRun {
     return this.#openSteps.seenEvents;
   }
 
-  /** About how much the run's history takes. */
+  /** The approximate size of the run's history. */
   get historyBytes(): number {
     return this.#draft.historyBytes;
   }
 
-  /** When its hold or the first of its waits ends, as far as that is registered; now, if it can start something. */
+  /**
+   * The time at which a held run is tried again, or at which the first registered wait ends. It is now if a body is
+   * ready to start.
+   */
   get wakeAt(): DbTime | null {
     const code = this.#code;
     return code.is === "held" ? this.#openSteps.now + code.forMs : this.#openSteps.wakeAt;
   }
 
-  /** How it ends, as the database says it; null while it goes on. */
+  /** How the run ends, in the words of the database; null while it goes on. */
   get end(): Ended | null {
     if (this.#code.is !== "ended") return null;
     const { outcome } = this.#code;
@@ -502,7 +527,9 @@ export class Run implements AttemptHost, CallingRun {
 
   // States.
 
-  /** The code does not fit its history. Returns whether the run stops here, so that corrected code can go on. */
+  /**
+   * Handles code that does not fit its history. Returns whether the run stops here, so that corrected code can go on.
+   */
   diverged(event: string, fields: Record<string, unknown>): boolean {
     const { logger, onDivergence } = this.#context;
     if (onDivergence === "hold") {
@@ -536,7 +563,10 @@ export class Run implements AttemptHost, CallingRun {
     else this.#broken("run.code", { from, to: next.is });
   }
 
-  /** The memory of the run cannot be trusted any more: it is forgotten, and loaded again from what is durable. */
+  /**
+   * Reports a broken invariant. The run's memory cannot be trusted any more, so the run is forgotten and loaded again
+   * from what is durable.
+   */
   #broken(invariant: InvariantName, fields: object): false {
     const { workflow, id, runNumber } = this;
     this.#context.invariants.report(invariant, { workflow, id, runNumber, ...fields });

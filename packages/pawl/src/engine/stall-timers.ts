@@ -1,7 +1,7 @@
 import type { Cancel, Scheduler } from "../model/seams.js";
 import type { EngineContext } from "./context.js";
 
-/** How long a run waits for its code: to call the steps that it called before, and to await a step at all. */
+/** The timers of a run that waits for its code: to call the recorded steps again, or to await a step at all. */
 export class StallTimers {
   readonly #scheduler: Scheduler;
   readonly #timing: EngineContext["timing"];
@@ -13,7 +13,7 @@ export class StallTimers {
     this.#timing = timing;
   }
 
-  /** The replay waits for a call: the code may be awaiting something else in between. */
+  /** Waits for the code to call a recorded step again. The code may be awaiting something else first. */
   untilCalled(giveUp: () => void): void {
     this.#stall ??= this.#scheduler.grace(this.#timing.stallMs, () => {
       this.#stall = null;
@@ -21,18 +21,20 @@ export class StallTimers {
     });
   }
 
-  /** The code awaits no step. Every heartbeat finds that out again: the time counts from the first. */
+  /**
+   * Reports code that awaits no step. Every heartbeat finds such code again, so the time counts from the first call.
+   */
   untilStuck(report: () => void): void {
     this.#stuck ??= this.#scheduler.after(this.#timing.reportStuckMs, report);
   }
 
-  /** Something will bring the run on. */
+  /** Cancels the report, because something will move the run on. */
   notStuck(): void {
     this.#stuck?.();
     this.#stuck = null;
   }
 
-  /** The code was given something, or nobody waits for it any more. */
+  /** Cancels both timers, because the code was given something, or nobody waits for it any more. */
   over(): void {
     this.#stall?.();
     this.#stall = null;

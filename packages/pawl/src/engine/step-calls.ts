@@ -10,26 +10,30 @@ import type { OpenSteps } from "./open-steps.js";
 import type { PartDraft } from "./part-draft.js";
 import { decodeSettlement, mayBeUnheard, OpenStep, type Step, type StepCall } from "./step.js";
 
-/** The run whose code calls. */
+/** The run as its step calls see it. */
 export interface CallingRun {
-  /** False once nobody wants what the code does. */
+  /** False once the code's calls do not count any more. */
   readonly wantsCalls: boolean;
-  /** The code still does what its start, or a delivery, made it do: in every replay it calls the same steps here. */
+  /**
+   * Whether the code is still in the stride that its start or a delivery began. It calls the same steps there in every
+   * replay.
+   */
   readonly isInStride: boolean;
-  /** The code has called a step; `isOpen` if that has no settlement yet. */
+  /** The code has called a step. `isOpen` says that the step has no settlement yet. */
   called(isOpen: boolean): void;
-  /** The call does not fit the history. Returns whether the run is held for that. */
+  /** Handles a call that does not fit the history. Returns whether the run is held because of it. */
   diverged(event: string, fields: Record<string, unknown>): boolean;
   codeEnded(outcome: RunOutcome): void;
 }
 
 /**
- * How often in a row the code may call steps that need no waiting: those that have ended, or were called wrongly. They are
- * answered at once, so an endless loop of them would keep its process from anything else. This many take half a second at most.
+ * How often in a row the code may call steps that are answered at once: steps that have ended, or that were called
+ * wrongly. An endless loop of such calls would keep its process from doing anything else. This many take half a second
+ * at most.
  */
 const MAX_REPEATS = 20_000;
 
-/** How a run's code calls steps: a call finds its step in the journal, and opens it if it has no settlement. */
+/** The step calls of a run's code. A call finds its step in the journal, and opens it if it has no settlement. */
 export class StepCalls {
   readonly #run: CallingRun;
   readonly #context: EngineContext;
@@ -38,9 +42,9 @@ export class StepCalls {
   readonly #attempts: Attempts;
   readonly #draft: PartDraft;
   readonly #takenOver: TakenOver | null;
-  /** How often the code has called steps with bodies. */
+  /** How often the code has called steps that have bodies. */
   #stepCalls = 0;
-  /** How often in a row the code has called steps that were answered at once. A delivery sets it back. */
+  /** How many calls in a row were answered at once. A delivery sets it back to 0. */
   repeats = 0;
 
   constructor(
@@ -100,7 +104,7 @@ export class StepCalls {
     return promise;
   }
 
-  /** The step starts, waits, or goes on as its row says. */
+  /** Opens the step: it starts, waits, or goes on as its row says. */
   #open<Input>(step: Step, kind: StepKind<Input>, input: Input): void {
     const open = (step.open ??= new OpenStep());
     const openSteps = this.#openSteps;
@@ -111,7 +115,8 @@ export class StepCalls {
       return;
     }
     open.isNested = this.#attempts.current() !== null;
-    // Called at a time of its own, after something that is no step: only its row can tell a later owner that it began.
+    // The code called the step at a time of its own, after it awaited something that is not a step. Only a start row
+    // can tell a later owner that the body began.
     const isBounded = open.body?.policy.maxAttempts !== Infinity;
     if (!this.#run.isInStride && isBounded && open.startRow === "unneeded")
       open.startRow = "needed";
@@ -123,7 +128,7 @@ export class StepCalls {
     else openSteps.ready.add(step);
   }
 
-  /** The code asks again for a settlement that it was given before. */
+  /** Answers a call for a settlement that the code was given before. */
   #again(step: Step): Promise<unknown> {
     if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats);
     const delivered = decodeSettlement(step, this.#context.codec);
@@ -131,7 +136,7 @@ export class StepCalls {
     return mayBeUnheard(Promise.reject(delivered.error));
   }
 
-  /** A wrong call rejects, and is no step. */
+  /** Rejects a wrong call. It does not count as a step. */
   #refuse(error: unknown): Promise<never> {
     if (this.#isRepeatedTooOften()) return this.#giveUp(tooManyRepeats);
     return mayBeUnheard(Promise.reject(error));
@@ -142,7 +147,7 @@ export class StepCalls {
     return this.repeats > MAX_REPEATS;
   }
 
-  /** An endless loop must not go on because its author catches errors: the run ends here. */
+  /** Ends the run. An endless loop must not go on just because its author catches errors. */
   #giveUp(reason: string): Promise<never> {
     this.#run.codeEnded(failure(new MaxStepsExceededError(reason)));
     return never();
@@ -153,7 +158,7 @@ const tooManyRepeats =
   `the run called steps again that had ended, or wrongly, ${MAX_REPEATS} times in a row: ` +
   `step names must differ in every round of a loop`;
 
-/** Nobody waits for code that nobody wants any more. */
+/** Returns a promise that never settles, for code whose calls do not count any more. */
 function never(): Promise<never> {
   return new Promise(() => {});
 }

@@ -20,11 +20,11 @@ export type StepPolicy = {
   readonly jitter: Jitter | null;
   readonly retryable: ((error: unknown) => boolean) | null;
   readonly timeoutMs: number;
-  /** As its body sees it. */
+  /** The config as the step's body sees it. */
   readonly config: EffectiveStepConfig;
 };
 
-/** Changes a delay by up to a share of it, up or down, or adds some milliseconds. */
+/** Changes a delay up or down by at most a share of it, or adds some milliseconds to it. */
 export type Jitter =
   | { readonly kind: "share"; readonly share: number }
   | { readonly kind: "range"; readonly minMs: number; readonly maxMs: number };
@@ -43,12 +43,15 @@ const retriesOptions: Known<WorkflowRetries> = {
 
 /** Reads the configs of steps. */
 export type StepPolicies = {
-  /** For a step without a config. */
+  /** The policy of a step without a config. */
   readonly standard: StepPolicy;
   of(step: string, config: WorkflowStepConfig): StepPolicy;
 };
 
-/** What a step's config leaves open comes from the engine's defaults, and what those leave open from the built-in ones. */
+/**
+ * Returns a reader of step configs. A setting that a step's config leaves out comes from the engine's defaults. A
+ * setting that they leave out has its built-in value.
+ */
 export function stepPolicies(
   defaults: WorkflowStepConfig | undefined,
   maxDelayMs: number,

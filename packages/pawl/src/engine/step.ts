@@ -8,33 +8,36 @@ import type { Body, StepKind } from "./kinds/kind.js";
 /** A step's result or final error as text. */
 export type Settled = { readonly ok: boolean; readonly text: string };
 
-/** A settlement with its number in the order in which they happened. */
+/** A settlement with its number, in the order in which settlements happened. */
 export type Settlement = Settled & { readonly seq: number };
 
-/** What the code is given when a settlement is delivered. */
+/** The value or error that the code is given when a settlement is delivered. */
 export type Delivered = { readonly value: unknown } | { readonly error: unknown };
 
 /**
- * One named durable operation of a run, as this process knows it: what it is, what is recorded of it, how the code called
- * it (`call`), and how it stands while it has no settlement (`open`).
+ * One named durable operation of a run, as this process knows it. `call` tells how the code called it. `open` tells how
+ * it stands while it has no settlement.
  */
 export class Step {
-  /** The order in which the run's code first called its steps, from 1. */
+  /** The step's place in the order in which the run's code first called its steps, from 1. */
   readonly ord: number;
   readonly name: string;
   readonly count: number;
   readonly kind: StepKind;
-  /** As recorded: the last settlement that had been delivered when the step was first called. */
+  /**
+   * The number of the last settlement that had been delivered when the step was first called. A nested step has the
+   * negative order of its outer step instead.
+   */
   readonly calledAfter: number;
 
   /** The status in the database's row; null while there is no row. */
   recordedAs: StepStatus | null = null;
   settled: Settlement | null = null;
-  /** Null until the code in memory calls it. */
+  /** Null until the code in memory calls the step. */
   call: StepCall | null = null;
-  /** Null before a new step is called, and again once its settlement is in the database. */
+  /** Null before a new step is called, and again once the step's settlement is in the database. */
   open: OpenStep | null = null;
-  /** The step is recorded, and changed code does not call it any more. */
+  /** The step is recorded, but changed code does not call it any more. */
   isGone = false;
 
   constructor(ord: number, name: string, count: number, kind: StepKind, calledAfter: number) {
@@ -62,14 +65,14 @@ export class Step {
 export class StepCall {
   /** The attempt whose body called the step last; null outside of bodies. */
   caller: Attempt | null;
-  /** The step that this one is nested in, if its key needs that. */
+  /** The outer step, if this step's row needs the outer one's row; otherwise null. */
   readonly outer: Step | null;
   /** The settlement that must be durable before the step's body starts. */
   readonly barrier: number;
-  /** An attempt that is over called the step before, and its successor calls it again. */
+  /** An attempt that is over called the step before, and the next attempt calls it again. */
   isShared = false;
   isDelivered = false;
-  /** Mostly there is one promise. */
+  /** The promises that are not settled yet. Mostly there is one, and no array is needed. */
   #promises: StepPromise | StepPromise[] | null = null;
 
   constructor(caller: Attempt | null, outer: Step | null, barrier: number) {
@@ -114,7 +117,7 @@ class StepPromise {
   }
 }
 
-/** A settlement as the code is given it. */
+/** Returns a settlement as the code is given it. */
 export function decodeSettlement({ settled, kind }: Step, codec: Codec): Delivered {
   const { ok, text } = settled as Settlement;
   try {
@@ -124,40 +127,40 @@ export function decodeSettlement({ settled, kind }: Step, codec: Codec): Deliver
   }
 }
 
-/** Keeps a rejection that nobody handles from ending the process: the author may not await a step. */
+/** Keeps a rejection that nobody handles from ending the process, because authors need not await a step. */
 export function mayBeUnheard<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }
 
-/** How a step stands that has no settlement in the database yet: its body and attempts, or its wait. */
+/** The state of a step that has no settlement in the database yet: its body and attempts, or its wait. */
 export class OpenStep {
-  /** The attempts that count: those that failed, and those that a dead owner may have begun. */
+  /** The attempts that count: the failed ones, and those that a dead owner may have begun. */
   attempts = 0;
   /** The attempts that the database's row counts. */
   recordedAttempts = 0;
-  /** The start that the loaded row tells. */
+  /** The start time in the loaded row. */
   recordedAt: DbTime | null = null;
   /** The last attempt's error as text. */
   lastError: string | null = null;
-  /** When its first body began here, by the process's clock. */
+  /** When the step's first body began in this process, by the process's clock. */
   beganAtMs: number | null = null;
 
   body: Body | null = null;
-  /** Another step's body called it: that one cannot end before this one does. */
+  /** The body of another step called this step, and cannot end before this step does. */
   isNested = false;
-  /** Whether the row must say that the step is running before its body starts, and whether it does. */
+  /** Whether the row must say that the step is running before its body starts, and whether it already does. */
   startRow: "unneeded" | "needed" | "written" = "unneeded";
 
-  /** When its wait ends, by the database; null before the wait is registered. */
+  /** When the wait ends, as the database computed it; null before the wait is registered. */
   wakeAt: DbTime | null = null;
-  /** When its wait shall end, until it is registered. */
+  /** When the wait should end. It counts until the wait is registered. */
   wake: Wake | null = null;
-  /** Its wait will not end before this, whenever it is registered. */
+  /** The wait will not end before this time, whenever it is registered. */
   endsNotBefore: DbTime = 0;
-  /** What its wait is for besides time: the type of an event. */
+  /** The type of the event that the wait is for; null if it only waits for a time. */
   waitKey: string | null = null;
-  /** The wait is over as soon as it begins, and this is how. */
+  /** How the wait ends if it is over as soon as it begins; otherwise null. */
   endsAs: Settled | null = null;
 
   static recorded(record: NonNullable<LoadedStep["open"]>, error: string | null): OpenStep {
@@ -171,7 +174,7 @@ export class OpenStep {
     return open;
   }
 
-  /** A new start row is needed for each attempt. */
+  /** Makes the next attempt write a start row of its own, if this one has written one. */
   forgetStartRow(): void {
     if (this.startRow === "written") this.startRow = "needed";
   }

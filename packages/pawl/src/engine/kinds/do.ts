@@ -21,11 +21,11 @@ export const doKind = {
 
   begin(_step, open, body) {
     open.body = body;
-    // A single attempt is spent by its start row, and by nothing else.
+    // A single attempt is spent by its start row and by nothing else.
     if (body.policy.maxAttempts === 1 && open.startRow === "unneeded") open.startRow = "needed";
   },
 
-  /** The pause before the next attempt is over. */
+  /** The pause before the next attempt is over, so the body is ready to start. */
   woken: () => null,
 
   decode: (text, codec) => codec.decode(text),
@@ -60,7 +60,7 @@ function judge(
   try {
     text = codec.encode(outcome.value, new ResultOf(attempt.step, limits.stepResultMaxBytes));
   } catch (error) {
-    // A result that cannot be stored is an error of the author's.
+    // A result that cannot be stored counts as an error of the author.
     return failed(attempt, error, draft, context);
   }
   // A step that succeeds at its first attempt needs no record of it.
@@ -100,7 +100,9 @@ function record(
   draft.addAttempt({ ord: step.ord, n: number, tookMs, error });
 }
 
-/** Stacks are not stored: the log is the only place that tells where an error was thrown. */
+/**
+ * Logs the failed attempt. Stacks are not stored, so the log is the only place that tells where an error was thrown.
+ */
 function log(
   { of, step, number, body }: Attempt,
   error: unknown,
@@ -120,7 +122,10 @@ function log(
   });
 }
 
-/** Only errors need the words, and making them takes longer than encoding a small result. */
+/**
+ * Names a step's result for the codec's errors. Only errors need the text, and making it takes longer than encoding a
+ * small result.
+ */
 class ResultOf implements EncodeContext {
   readonly maxBytes: number;
   readonly #step: Step;

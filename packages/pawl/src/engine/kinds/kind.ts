@@ -8,40 +8,43 @@ import type { PartDraft } from "../part-draft.js";
 import type { OpenStep, Settled, Step } from "../step.js";
 import type { StepPolicy } from "../step-config.js";
 
-/** What a step with attempts runs, and by which rules. */
+/** The function that a step with attempts calls, and the policy for calling it. */
 export type Body = {
   readonly callback: (context: StepContext) => unknown;
   readonly policy: StepPolicy;
 };
 
-/** All in which one kind of step differs from another. CONTRIBUTING.md tells how to add one. */
+/** Everything in which one kind of step differs from another. CONTRIBUTING.md tells how to add a kind. */
 export interface StepKind<Input = never> {
-  /** As rows name it. */
+  /** The type in the step's row. */
   readonly type: StepType;
-  /** The rules for its bodies; null for a step that only waits. */
+  /** The rules for bodies; null for a step that only waits. */
   readonly body: BodyRules | null;
-  /** An event whose type is the step's wait key ends its wait. */
+  /** Whether an event whose type is the step's wait key ends its wait. */
   readonly takesEvents: boolean;
-  /** A wait of no length is over before the database has registered it. */
+  /** Whether a wait of no length is over before the database has registered it. */
   readonly mayEndUnregistered: boolean;
-  /** Its row keeps the text of its result. */
+  /** Whether the step's row keeps the text of the result. */
   readonly keepsResult: boolean;
 
-  /** Sets up a call that has no settlement yet. The step may be recorded as open by an earlier owner. */
+  /** Sets up a called step that has no settlement yet. An earlier owner may have recorded it as open. */
   begin(step: Step, open: OpenStep, input: Input, now: DbTime, context: EngineContext): void;
-  /** How the step settles when its wait ends, by an event or by its time; null if its body is ready to start. */
+  /**
+   * Returns how the step settles when its wait ends, by an event or by its time. It is null if the body is ready to
+   * start.
+   */
   woken(
     step: Step,
     open: OpenStep,
     event: EventRecord | null,
     context: EngineContext,
   ): Settled | null;
-  /** The value of a result, made anew for each call of the code. */
+  /** Returns the value of a result, decoded anew for each call of the code. */
   decode(text: string, codec: Codec): unknown;
 }
 
 export interface BodyRules {
-  /** How the step settles after an attempt; null if it waits for the next one. */
+  /** Returns how the step settles after an attempt; null if it waits for the next one. */
   judge(
     attempt: Attempt,
     outcome: AttemptOutcome,
@@ -50,7 +53,10 @@ export interface BodyRules {
   ): Settled | null;
 }
 
-/** How the code calls a kind of step: `read` checks what the author wrote, and throws what the call rejects with. */
+/**
+ * How the code calls a kind of step. `read` checks the author's arguments. The call rejects with the error that it
+ * throws.
+ */
 export type StepMethod<Input> = {
   readonly kind: StepKind<Input>;
   read(name: string, first: unknown, second: unknown, context: EngineContext): Input;

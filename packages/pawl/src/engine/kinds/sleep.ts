@@ -18,7 +18,7 @@ export const sleepKind = {
 
   begin(step, open, wake, now, { limits, overrides }) {
     const isFarAhead = "at" in wake && wake.at - now > limits.maxSleepMs;
-    // The time is compared with now, which differs in every replay: so a refusal is the step's recorded end.
+    // The time is compared with `now`, and `now` differs in every replay. So a refusal is recorded as the step's end.
     if (isFarAhead && open.wakeAt === null) {
       const days = limits.maxSleepMs / 86_400_000;
       const message = `time of step ${quote(step.name)} must be at most ${days} days ahead`;

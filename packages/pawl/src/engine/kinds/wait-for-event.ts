@@ -32,7 +32,7 @@ export const waitForEventKind = {
 
   decode(text, codec) {
     const event = codec.decode(text) as { timestamp: Date | string };
-    // A codec that knows only JSON has made a string of the time.
+    // A codec that knows only JSON has turned the time into a string.
     return { ...event, timestamp: new Date(event.timestamp) };
   },
 } satisfies StepKind<EventWait>;
@@ -65,7 +65,7 @@ function checkEventType(name: string, type: unknown, limits: Limits): void {
 /** Room for the type and the time around an event's payload. */
 const ENVELOPE_BYTES = 1_024;
 
-/** The event as the code that waited for it sees it. */
+/** Returns the event as the code that waited for it sees it. */
 function received(event: EventRecord, { codec, limits }: EngineContext): Settled {
   try {
     const payload = event.payload === null ? undefined : codec.decode(event.payload);
