@@ -56,7 +56,7 @@ export interface RunHost {
     readonly isFresh: boolean;
   };
   readonly polls: {
-    /** Whether the ticket may not be ours any more. If so, no body starts until a poll has found it. */
+    /** Whether it is in doubt that the ticket is still ours. If so, no body starts until a poll has found it. */
     isDoubted(run: Run): boolean;
     /** Asks for a poll of the run's ticket when the database's time is `at`. */
     at(run: Run, at: DbTime): void;

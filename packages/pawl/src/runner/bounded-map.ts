@@ -1,4 +1,7 @@
-/** The values that were noted last, by key. Beyond so many the older half is forgotten at once: finding the oldest each time takes long. */
+/**
+ * The values that were noted last, by key. When there are too many, the older half is forgotten at once, because
+ * finding the oldest one each time takes long.
+ */
 export class BoundedMap<T> {
   readonly #max: number;
   readonly #noted = new Map<string, T>();

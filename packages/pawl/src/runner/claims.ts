@@ -6,10 +6,13 @@ import type { Lease } from "./lease.js";
 import type { Slots } from "./slots.js";
 
 const INBOX_ROWS = 1_000;
-/** So that runs that resume can never keep new ones out for ever. */
+/** The share of each claim that is reserved for new runs, so that resuming runs can never keep them out for ever. */
 const SHARE_FOR_NEW = 0.1;
 
-/** How this process takes tickets: those that are due, those of its live runs, and those whose claims got lost. */
+/**
+ * Takes tickets for this process: due tickets, the tickets of its live runs, and those of claims whose answers got
+ * lost.
+ */
 export class Claims {
   readonly #store: Store;
   readonly #lanes: readonly Lane[];
@@ -19,7 +22,7 @@ export class Claims {
   readonly #logger: Logger;
   #last: Promise<unknown> = Promise.resolve();
   #judgedAtMs = -Infinity;
-  /** By this process's clock: when the first lease of another owner ends, and until when that is believed. */
+  /** When the first lease of another owner ends, and until when that answer is believed, by this process's clock. */
   #expiry = { atMs: -Infinity, askAtMs: -Infinity };
   #isClosed = false;
 
@@ -43,12 +46,15 @@ export class Claims {
     this.#isClosed = true;
   }
 
-  /** Whether what this runner has claimed is ours: after its death nothing is. */
+  /** Returns whether the claims of this runner are still ours. After the runner's death, none of them are. */
   isOurs(runner: string | null): boolean {
     return !this.#isClosed && runner === this.#lease.id;
   }
 
-  /** All that take tickets go one by one: what is neither known nor arriving is then really unknown. */
+  /**
+   * Runs work that takes tickets, one piece after the other. Only then is a ticket that is neither known nor arriving
+   * really unknown.
+   */
   oneByOne<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#slots.expecting(this.#last.then(work));
     this.#last = result.catch(() => this.#lease.lostTouch());
@@ -68,11 +74,13 @@ export class Claims {
     });
     if (answer.kind === "dead") {
       this.#lease.died();
-      // Dead as soon as it is registered: a clock leaps, or leases are too short. The next look tries again.
+      // The runner was dead as soon as it was registered: a clock leaps, or leases are too short. The next claim tries
+      // again.
       return wasDead ? [] : this.due(limit, asking, true);
     }
     this.#lease.heard(answer.now);
-    // Nothing is awaited from here to their turns: a runner that died meanwhile must not begin them.
+    // Nothing is awaited between here and the turns of these runs, because a runner that died meanwhile must not begin
+    // them.
     return this.isOurs(runner) ? answer.claimed : [];
   }
 
@@ -89,15 +97,16 @@ export class Claims {
   }
 
   /**
-   * Until the first owner of runs may be dead, and this process may say so. Leases are only ever prolonged, so an answer
-   * holds until then; and it is one lease at most, for those who become owners now.
+   * Returns how long it is until the first owner of runs may be dead and this process may say so. Leases are only ever
+   * prolonged, so an answer holds until then. It is one lease at most, because other runners may become owners now.
    */
   async nextExpiryInMs(): Promise<number> {
     if (this.#clock.now() >= Math.min(this.#expiry.askAtMs, this.#expiry.atMs)) {
       const askedAtMs = this.#clock.now();
       const { leaseMs } = this.#lease;
       const inMs = await this.#store.nextExpiryInMs(this.#lease.id ?? "");
-      // A millisecond too early would be a tenth of a lease too late: that long nobody is judged again.
+      // A check that came a millisecond too early would make the next one a tenth of a lease too late, because nobody
+      // is judged again for that long.
       const expiresAtMs = this.#clock.now() + 1 + Math.max(inMs ?? Infinity, this.#judgesInMs);
       this.#expiry = {
         atMs: Math.min(askedAtMs + leaseMs, expiresAtMs),
@@ -107,7 +116,7 @@ export class Claims {
     return Math.max(0, this.#expiry.atMs - this.#clock.now());
   }
 
-  /** The ticket of a live run, before it is due. */
+  /** Reopens the ticket of a live run before it is due. */
   async reopened(run: Run): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
@@ -115,11 +124,14 @@ export class Claims {
     return this.isOurs(runner) ? claimed : [];
   }
 
-  /** Claims whose replies were lost. Mostly they have arrived meanwhile. */
+  /**
+   * Adopts tickets that are ours and unknown here, as if the answers to their claims were lost. Mostly those answers
+   * have arrived meanwhile.
+   */
   async adopted(tickets: readonly OwnedTicket[]): Promise<Claimed[]> {
     const runner = this.#lease.id;
     const unknown = this.unknown(tickets);
-    // New runs that start here are unknown until their creation is answered.
+    // New runs that start here are unknown until their creation is answered, so nothing is adopted meanwhile.
     if (runner === null || unknown.length === 0 || this.#slots.reserved > 0) return [];
     const iids = unknown.map(({ iid }) => iid);
     const claimed = this.unknown(await this.#store.adopt(runner, iids));

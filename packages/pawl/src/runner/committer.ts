@@ -8,19 +8,22 @@ import type { Part, PartAnswer, Store } from "../store/store.js";
 export type BatchLimits = {
   readonly parts: number;
   readonly bytes: number;
-  /** So many parts may go as a second batch, beside that of other runs; smaller ones cost the database more than that wins. */
+  /**
+   * From this many parts on, a second batch may go beside that of other runs. A smaller one costs the database more
+   * than it gains.
+   */
   readonly half: number;
 };
 
 export interface CommitEvents {
   lost(run: Run): void;
-  /** The database refuses the data of this part. */
+  /** The database refuses the data of the part. */
   refused(run: Run, part: Part, message: string): void;
-  /** Answered, or not: the store is there, or away. */
+  /** A commit was not answered, so the store may be away. */
   failed(error: unknown): void;
 }
 
-/** Where the committer reports: for operators, and to other parts of the process. */
+/** The places where the committer reports: for operators, and to other parts of the process. */
 export type CommitReports = {
   readonly logger: Logger;
   readonly invariants: Invariants;
@@ -32,10 +35,12 @@ const MAX_BUSY_MS = 200;
 const RESEND_MS = 250;
 
 /**
- * Group commit: while a batch is on its way, the parts of all other runs collect and go out as the next one. Where the
- * database is another process, a large batch goes out as two halves, so that the runs of one go on while the other is
- * written: else they would wait for the database, and it for them. A part whose fate is unknown is sent again unchanged,
- * and applies once.
+ * Group commit. While a batch is on its way, the parts of all other runs collect and go out as the next one.
+ *
+ * Where the database is another process, a large batch goes out as two halves, so that the runs of one half go on while
+ * the other is written. Otherwise the runs would wait for the database, and the database for the runs.
+ *
+ * A part whose fate is unknown is sent again unchanged, and applies once.
  */
 export class Committer {
   readonly #store: Store;
@@ -70,13 +75,13 @@ export class Committer {
     this.#scheduleSend();
   }
 
-  /** Sends nothing more, not even again. */
+  /** Closes the committer. It sends nothing more, and resends nothing. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.clear();
   }
 
-  /** In the next round, so that all runs that move together travel together. */
+  /** Schedules a batch for the next round, so that all runs that move together travel together. */
   #scheduleSend(): void {
     if (this.#sendIsDue || !this.#maySend || this.#isClosed) return;
     this.#sendIsDue = true;
@@ -87,7 +92,7 @@ export class Committer {
     });
   }
 
-  /** `answered`: runs that will soon have something to send again. */
+  /** Sends the next batch. `answered` is the number of runs that will soon have something to send again. */
   #sendNext(answered: number): void {
     if (!this.#maySend) return;
     const batch = this.#collect(this.#batchSize(answered));
@@ -128,7 +133,7 @@ export class Committer {
     const answers = await this.#answersTo(parts);
     this.#inFlight -= 1;
     if (this.#isClosed || answers === null) return;
-    // The next batch goes out first of all, so that the database works while these runs go on.
+    // The next batch goes out first, so that the database works while these runs go on.
     this.#sendNext(batch.length);
     for (let n = 0; n < batch.length; n++) {
       const [run, part] = batch[n] as [Run, Part];
@@ -167,18 +172,24 @@ export class Committer {
     }
   }
 
-  /** Nothing is known of the part: the run is loaded again from what is durable. */
+  /**
+   * Handles a part that the store did not answer. Nothing is known of it, so the run is loaded again from what is
+   * durable.
+   */
   #unanswered(run: Run, { iid, partNumber }: Part): void {
     this.#reports.invariants.report("commit.answers", { iid, partNumber });
     this.#events.lost(run);
   }
 
-  /** Somebody holds the ticket's lock for a moment: a caller's terminate, a poll. */
+  /**
+   * Sends the run's part again soon. Somebody holds the ticket's lock for a moment, such as a caller's terminate or a
+   * poll.
+   */
   #sendAgain(run: Run): void {
     const tries = this.#busy.get(run) ?? 0;
     this.#busy.set(run, tries + 1);
     const ms = Math.min(MAX_BUSY_MS, BUSY_MS * 2 ** tries);
-    // Locks are held in real time, also under a test clock.
+    // Locks are held in real time, even under a test clock.
     this.#runtime.scheduler.grace(ms * (0.5 + this.#runtime.random.next()), () => {
       if (!this.#isClosed) this.submit(run);
     });

@@ -1,9 +1,12 @@
-/** The runner's line to its dispatcher: when to look for work, and whether work is left that nobody has looked for. */
+/**
+ * The runner's line to its dispatcher. It tells when to look for work, and whether work is left that nobody has looked
+ * for.
+ */
 export class Dispatch {
   #wake: ((inMs: number) => void) | null = null;
   /** A dispatcher is at work. */
   isServing = false;
-  /** The last claim took all that was due: new work may start here at once, since none is older. */
+  /** The last claim took everything that was due. New work may start here at once, because no older work is left. */
   lastClaimWasShort = false;
 
   serve(wake: (inMs: number) => void): void {
@@ -16,12 +19,12 @@ export class Dispatch {
     this.isServing = false;
   }
 
-  /** There will be work in so many ms. */
+  /** Tells the dispatcher that there will be work in `inMs`. */
   soon(inMs: number): void {
     this.#wake?.(inMs);
   }
 
-  /** A slot is free: if a full claim has left work behind, there is room for it now. */
+  /** Wakes the dispatcher if a full claim has left work behind, because there is room for it now. */
   slotFreed(): void {
     if (!this.lastClaimWasShort) this.#wake?.(0);
   }

@@ -3,7 +3,10 @@ import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
 import { targetKey, type Ended, type Target } from "../store/records.js";
 
-/** Callers in this process who wait for a run to end, by `targetKey`. Without its outcome a notice is a hint: they read it. */
+/**
+ * The callers in this process that wait for a run to end, by `targetKey`. A notice without an outcome is only a hint:
+ * the callers then read the outcome.
+ */
 export class EndListeners {
   readonly #scheduler: Scheduler;
   readonly #byKey = new Map<string, Set<OpenEndListener>>();
@@ -23,7 +26,7 @@ export class EndListeners {
     return listener;
   }
 
-  /** A subscriber of the notice of ends. */
+  /** The subscriber to notices of ends. */
   readonly hear = (target: Target & { readonly key?: string }, ended: Ended | null): void => {
     this.tell(target.key ?? targetKey(target), ended);
   };
@@ -32,7 +35,7 @@ export class EndListeners {
     for (const listener of this.#byKey.get(key) ?? []) listener.tell(ended);
   }
 
-  /** Any of them may have missed something. */
+  /** Tells all listeners, because any of them may have missed something. */
   tellAll(): void {
     for (const listeners of this.#byKey.values()) {
       for (const listener of listeners) listener.tell(null);

@@ -6,22 +6,22 @@ type Held = Extract<HeartbeatAnswer, { kind: "ok" }>;
 
 export interface LeaseEvents {
   beat(answer: Held): void;
-  /** The lease ran out and others may have taken everything: nothing that was leased is ours. */
+  /** The lease ran out, and others may have taken everything. Nothing that was leased is ours any more. */
   died(): void;
   failed(error: unknown): void;
 }
 
-/** No body starts in the last part of a lease that was not renewed: its result might come too late. */
+/** No body starts after this share of a lease that was not renewed, because its result might come too late. */
 const SAFE_SHARE = 0.8;
 const BEATS_PER_LEASE = 3;
 const MAX_RETRY_MS = 1_000;
 
 /**
- * The right of this process to its tickets: one row, renewed by one statement. Its times are the process's own and
- * counted from before the request, so that they end before the database's.
+ * The right of this process to its tickets. It is one row, renewed by one statement. Its times are counted by the
+ * process's clock from before each request, so that they end before the database's.
  */
 export class Lease {
-  /** A change holds from the next registration or beat on. */
+  /** A change takes effect at the next registration or heartbeat. */
   leaseMs: number;
   readonly #store: Store;
   readonly #runtime: Runtime;
@@ -31,7 +31,7 @@ export class Lease {
   id: string | null = null;
   #registering: Promise<string> | null = null;
   #renewedAtMs = -Infinity;
-  /** Since when every call was answered: others are judged only after one lease of that. */
+  /** The time since when every call has been answered. Others are judged only after one lease of that. */
   #inTouchSinceMs = -Infinity;
   #clockGapMs = 0;
   #timer: Cancel | null = null;
@@ -57,17 +57,20 @@ export class Lease {
     return this.#runtime.clock.now() < this.#renewedAtMs + this.leaseMs * SAFE_SHARE;
   }
 
-  /** After an outage all leases look expired, and their owners are just coming back. */
+  /**
+   * How long until this process may judge others. After an outage all leases look expired, while their owners are just
+   * coming back.
+   */
   get judgesInMs(): number {
     return Math.max(0, this.#inTouchSinceMs + this.leaseMs - this.#runtime.clock.now());
   }
 
-  /** About how long until the database's clock shows `at`. */
+  /** Returns about how long it is until the database's clock shows `at`. */
   msUntil(at: DbTime): number {
     return Math.max(0, at - this.now);
   }
 
-  /** About what the database's clock shows. */
+  /** The approximate time of the database's clock. */
   get now(): DbTime {
     return this.#runtime.clock.now() + this.#clockGapMs;
   }
@@ -80,7 +83,7 @@ export class Lease {
     this.#inTouchSinceMs = Infinity;
   }
 
-  /** A registered runner whose lease is young enough to claim with. */
+  /** Returns the id of a registered runner whose lease is young enough to claim with. */
   async ensure(): Promise<string> {
     if (this.id === null) return (this.#registering ??= this.#register());
     if (this.#runtime.clock.now() >= this.#renewedAtMs + this.leaseMs / BEATS_PER_LEASE) {
@@ -132,7 +135,7 @@ export class Lease {
     this.#events.beat(answer);
   }
 
-  /** This id is used up; the next claim registers another. */
+  /** Gives up the runner's id, because a dead id is used up. The next claim registers another. */
   died(): void {
     if (this.id === null) return;
     this.id = null;
@@ -140,7 +143,7 @@ export class Lease {
     this.#events.died();
   }
 
-  /** Beats while something is leased; an idle process asks nothing of the database. */
+  /** Sends heartbeats while something is leased. An idle process asks nothing of the database. */
   hold(isHeld: boolean): void {
     if (this.#isHeld === isHeld || this.#isAbandoned) return;
     this.#isHeld = isHeld;
@@ -162,7 +165,7 @@ export class Lease {
     if (this.#isHeld) this.#plan(ms);
   }
 
-  /** A clean goodbye: others need not wait for the lease to run out. */
+  /** Says a clean goodbye, so that others need not wait for the lease to run out. */
   async retire(): Promise<void> {
     const id = this.id;
     this.hold(false);
@@ -172,7 +175,7 @@ export class Lease {
     await this.#store.retire(id);
   }
 
-  /** As if the process had died: nothing is said to anyone. */
+  /** Acts as if the process had died, and says nothing to anyone. */
   abandon(): void {
     this.hold(false);
     this.#isAbandoned = true;

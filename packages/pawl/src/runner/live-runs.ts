@@ -4,7 +4,7 @@ import type { Claimed } from "../store/store.js";
 
 export type LiveLimits = { readonly runs: number; readonly bytes: number };
 
-/** Parked runs that stay in memory, so that they go on without replay. The least recently parked go first. */
+/** The parked runs that stay in memory, so that they go on without replay. The least recently parked run goes first. */
 export class LiveRuns {
   readonly #limits: LiveLimits;
   readonly #logger: Logger;
@@ -31,7 +31,10 @@ export class LiveRuns {
     }
   }
 
-  /** Takes out the run in memory, if it stands where the claim found it: nobody else had it in between. */
+  /**
+   * Takes the claimed run out of memory. Returns null unless it stands where the claim found it: nobody else may have
+   * had it in between.
+   */
   take(claimed: Claimed): Run | null {
     const run = this.#runs.get(claimed.iid);
     if (run === undefined) return null;

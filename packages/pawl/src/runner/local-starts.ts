@@ -26,7 +26,10 @@ export type LocalStartParts = {
   readonly hooks: Pick<Deliverer, "look">;
 };
 
-/** What callers of this process ask of its runner: slots for runs that they start or wake, and looks at runs that they changed. */
+/**
+ * The runner as callers of this process use it. It gives slots to runs that they start or wake, and polls runs that
+ * they changed.
+ */
 export class LocalStarts implements RunStarts {
   readonly #lease: Lease;
   readonly #slots: Slots;
@@ -96,8 +99,8 @@ export class LocalStarts implements RunStarts {
   }
 
   /**
-   * Polls a run of this runner that may have been paused or ended. The caller has been answered by then, so no body of the run
-   * starts before the poll has found its ticket.
+   * Polls a run of this runner that may have been paused or ended. The caller has been answered by then, so no body of
+   * the run starts before the poll has found its ticket.
    */
   doubt(owner: string, target: Target): void {
     const run = owner === this.#lease.id ? this.#slots.find(targetKey(target)) : undefined;
@@ -105,7 +108,10 @@ export class LocalStarts implements RunStarts {
   }
 }
 
-/** A run that was born leased. It is made without a spread: with one, this took a twentieth of the time of a short run. */
+/**
+ * Returns the claim of a run that was created already leased. It is built without a spread: with one, this took a
+ * twentieth of the time of a short run.
+ */
 function asClaimed({ iid, workflow, id, params, createdAt }: StartedInstance): Claimed {
   return {
     iid,

@@ -2,10 +2,10 @@ import type { BatchLimits } from "./committer.js";
 import type { LiveLimits } from "./live-runs.js";
 
 export type RunnerOptions = {
-  /** Runs that are leased at a time. */
+  /** How many runs are leased at a time. */
   readonly concurrency: number;
   readonly leaseMs: number;
-  /** Takeovers without progress after which a run ends as `RunCrashedError`. */
+  /** The number of takeovers without progress after which a run ends with `RunCrashedError`. */
   readonly maxTakeovers: number;
   readonly live: LiveLimits;
   readonly batch: BatchLimits;
@@ -20,11 +20,11 @@ export const defaultRunnerOptions: RunnerOptions = {
 };
 
 export type DispatchOptions = Partial<Pick<RunnerOptions, "concurrency" | "leaseMs">> & {
-  /** Whether to hear what other processes tell, where the database carries that; default true. */
+  /** Whether to listen to hints from other processes, where the database carries them; default true. */
   readonly listen?: boolean;
-  /** Called when it is about to ask for work: what was hinted until then is answered by that. */
+  /** Called when the runner is about to ask for work. Its claim answers all hints that came until then. */
   readonly asking?: () => void;
-  /** Called once when it is stopped, by whomever: there is nothing more to look for. */
+  /** Called once when the runner is stopped, by anyone. There is nothing more to look for. */
   readonly stopped?: () => void;
 };
 
@@ -35,9 +35,9 @@ export type TickOptions = {
 
 export type TickResult = {
   readonly processed: number;
-  /** Until the next run is due, by the database; null if none will be. */
+  /** The time until the next run is due, by the database; null if none will be. */
   readonly nextWakeInMs: number | null;
 };
 
-/** What was claimed: how many, and when the last of these turns is over. */
+/** The number of runs that were claimed, and a promise that resolves when the last of their turns is over. */
 export type Started = { readonly count: number; readonly done: Promise<void> };

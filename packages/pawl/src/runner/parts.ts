@@ -29,13 +29,16 @@ export type RunnerContext = {
   readonly invariants: Invariants;
   readonly notices: Notices;
   readonly hooks: Deliverer;
-  /** The shared context of all runs. It is asked for when a run is made: its bindings lead back to this runner. */
+  /**
+   * Returns the context that all runs share. It is called when a run is made, because the bindings of runs lead back to
+   * this runner.
+   */
   readonly engine: () => EngineContext;
 };
 
 export type RunnerParts = ReturnType<typeof runnerParts>;
 
-/** Makes the parts of a runner, and tells each the others that it needs. */
+/** Creates the parts of a runner, and gives each of them the others that it needs. */
 export function runnerParts(
   store: Store,
   entries: ReadonlyMap<string, WorkflowEntry>,

@@ -6,21 +6,30 @@ import type { EndListeners } from "./end-listeners.js";
 import { BoundedMap } from "./bounded-map.js";
 
 export interface PeerHintEvents {
-  /** Somewhere something became due: a claim is wanted in so many ms. */
+  /** Something became due somewhere, and a claim is wanted in `inMs`. */
   due(inMs: number): void;
   changed(owner: string, target: Target): void;
 }
 
-/** Beyond so many the oldest are forgotten: a process that waits for them finds out by reading, now and then. */
+/**
+ * How many runs are remembered. Beyond that, the oldest are forgotten. A process that waits for one of them finds out
+ * by reading now and then.
+ */
 const MAX_REMEMBERED = 10_000;
-/** The processes that are remembered for one run; where there are as many, all processes are told. */
+/** How many processes are remembered for one run. If there are this many, all processes are told. */
 const MAX_ASKERS = 100;
-/** A process that has more to do than it can says so again after this long. */
+/** A process that has more work than slots says so again after this long. */
 const OVERFULL_EVERY_MS = 1_000;
-/** All processes are told, and one takes the work: a process that came too late the last times gives the others a head start. */
+/**
+ * All processes are told of due work, and one takes it. A process that came too late the last times gives the others a
+ * head start.
+ */
 const HEAD_START_MS = 5;
 const MAX_VAIN = 5;
-/** Hints that were missed while nobody listened are not so urgent that runs which have just begun should wait for the claim. */
+/**
+ * How long to wait with the claim after listening has begun. The hints that were missed before are not urgent enough
+ * for runs that have just begun to wait for that claim.
+ */
 const CATCH_UP_MS = 30;
 const LAST_WORDS_MS = 500;
 
@@ -35,7 +44,10 @@ export class PeerHints {
   #stopListening: (() => void) | null = null;
   /** The processes that wait for the end of a run, by `targetKey`. */
   readonly #awaited = new BoundedMap<Teller[]>(MAX_REMEMBERED);
-  /** Runs that ended here, and the processes that were told: others may ask too late, and are told once. */
+  /**
+   * The runs that ended here, and the processes that were told. Other processes may ask too late, and each is told
+   * once.
+   */
   readonly #ended = new BoundedMap<Teller[]>(MAX_REMEMBERED);
   #saidOverfullAtMs = -Infinity;
   #wasHinted = false;
@@ -70,12 +82,12 @@ export class PeerHints {
     }
   }
 
-  /** Something is due that this process does not take. */
+  /** Tells the others that something is due that this process does not take. */
   async due(): Promise<void> {
     await this.#channel?.tell({ kind: "due" });
   }
 
-  /** Before a goodbye: the runs that were given back are due. */
+  /** Tells the others, before this process says goodbye, that the runs it has given back are due. */
   async lastWords(): Promise<void> {
     if (this.#channel === null) return;
     const { scheduler } = this.#runtime;
@@ -83,7 +95,7 @@ export class PeerHints {
     await Promise.race([this.due(), patience]);
   }
 
-  /** There is more to do than there are slots. */
+  /** Tells the others, now and then, that there is more to do here than there are slots. */
   overfull(): void {
     const nowMs = this.#runtime.clock.now();
     if (nowMs < this.#saidOverfullAtMs + OVERFULL_EVERY_MS) return;
@@ -95,7 +107,7 @@ export class PeerHints {
     void this.#channel?.tell({ kind: "changed", owner, target });
   }
 
-  /** Asks the others to tell when that run ends. Returns false if none of them would be heard. */
+  /** Asks the others to tell when the run ends. Returns false if none of them would be heard. */
   ask(target: Target): boolean {
     if (this.#channel === null || !this.#isWanted) return false;
     this.listen(true);
@@ -104,7 +116,7 @@ export class PeerHints {
     return true;
   }
 
-  /** A run ended here, or was ended: tells the processes that asked. */
+  /** Tells the processes that asked that a run ended here, or was ended. */
   ended(target: Target): void {
     const key = targetKey(target);
     const askers = this.#awaited.take(key) ?? [];
@@ -149,13 +161,13 @@ export class PeerHints {
     this.#awaited.note(key, askers);
   }
 
-  /** Sends the name alone: the target may be a whole run. */
+  /** Tells that a run ended. Only its name is sent, because the target may be a whole run. */
   #tellEnd({ workflow, id }: Target, asker?: Teller): void {
     void this.#channel?.tell({ kind: "ended", target: { workflow, id } }, asker);
   }
 }
 
-/** Returns false if the asker was among them. */
+/** Adds the asker. Returns false if it was already among them. */
 function add(asker: Teller, askers: Teller[]): boolean {
   if (askers.includes(asker)) return false;
   if (askers.length === MAX_ASKERS) askers.shift();

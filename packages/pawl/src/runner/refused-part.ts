@@ -3,8 +3,8 @@ import { SerializationError } from "../model/errors.js";
 import type { Part, PartAnswer, Store } from "../store/store.js";
 
 /**
- * A part that the database refuses, step by step: the one that cannot be stored fails, alone, and the run goes on
- * from there. It should not happen: what is stored was checked before.
+ * Commits a part that the database refuses, step by step. Only the step that cannot be stored fails, and the run goes
+ * on from there. This should not happen, because everything that is stored was checked before.
  */
 export async function commitApart(store: Store, part: Part, message: string): Promise<void> {
   let { partNumber } = part;

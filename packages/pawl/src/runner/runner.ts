@@ -18,7 +18,7 @@ import type {
 } from "./options.js";
 import { runnerParts, type RunnerContext, type RunnerParts } from "./parts.js";
 
-/** The runner as a dispatcher sees it, which decides when to look for work. */
+/** The runner as a dispatcher sees it. The dispatcher decides when to look for work. */
 export type DispatchedRunner = Pick<
   Runner,
   "serve" | "freeSlots" | "start" | "tick" | "nextWakeInMs" | "nextLookInMs" | "stop" | "logger"
@@ -29,7 +29,10 @@ const GIVE_BACK_MS = 5_000;
 /** How long a tick waits for deliveries, where its process may sleep afterwards. */
 const TICK_WAITS_FOR_HOOKS_MS = 5_000;
 
-/** Many turns at once, as dispatchers see them: finds work, keeps the lease alive, and gives everything back when it stops. */
+/**
+ * Executes many turns at once, for a dispatcher. It finds work, keeps the lease alive, and gives everything back when
+ * it stops.
+ */
 export class Runner {
   /** For callers of this process. */
   readonly starts: LocalStarts;
@@ -45,7 +48,7 @@ export class Runner {
 
   #tellAsking: (() => void) | null = null;
   #tellStopped: (() => void) | null = null;
-  /** The stops that are under way. */
+  /** The number of stops that are under way. */
   #stops = 0;
   #isOver = false;
   #isCrashed = false;
@@ -71,7 +74,10 @@ export class Runner {
     this.ends = this.#parts.ends;
   }
 
-  /** From now on runs may start in this process right away, and `wake` is called when there will be work in so many ms. */
+  /**
+   * Begins to serve. From now on, runs may start in this process right away, and `wake` is called when there will be
+   * work in so many milliseconds.
+   */
   serve(wake: (inMs: number) => void, options: DispatchOptions = {}): void {
     const { listen = true, asking = null, stopped = null, ...rest } = options;
     if (this.#isOver) throw new StoreClosedError();
@@ -90,7 +96,7 @@ export class Runner {
     this.#parts.peers.listen(listen);
   }
 
-  /** The time of the database's clock, about. */
+  /** The approximate time of the database's clock. */
   get databaseNow(): DbTime {
     return this.#parts.lease.now;
   }
@@ -116,13 +122,13 @@ export class Runner {
     return !this.#isStopping && !this.#isCrashed;
   }
 
-  /** Claims due runs, as far as there are slots, and starts them. Resolves when the turns have begun. */
+  /** Claims due runs, as many as there are free slots, and starts them. Resolves when the turns have begun. */
   async start(maxInstances = Infinity, budget: StepBudget | null = null): Promise<Started> {
     const limit = Math.min(this.freeSlots, maxInstances);
     if (!this.#mayWork) return nothing;
     void this.#hooks.look();
     if (limit <= 0) {
-      // There may be work that nobody looked for: as after a full claim.
+      // As after a full claim, there may be work that nobody has looked for.
       this.#parts.dispatch.lastClaimWasShort = false;
       this.#parts.peers.overfull();
       return nothing;
@@ -155,13 +161,16 @@ export class Runner {
     return this.#store.nextDueInMs(this.#lanes, this.#hooks.awaited);
   }
 
-  /** How long until something falls due, or another runner may turn out to be dead. */
+  /** Returns how long it is until something falls due, or until another runner may turn out to be dead. */
   async nextLookInMs(): Promise<number> {
     const dueInMs = await this.nextWakeInMs();
     return Math.min(dueInMs ?? Infinity, await this.#parts.claims.nextExpiryInMs());
   }
 
-  /** Lets running bodies end, up to `timeoutMs`, and gives everything back. It costs no attempt. */
+  /**
+   * Stops the runner. Running bodies may end, up to `timeoutMs`, and then everything is given back. This costs no
+   * attempt.
+   */
   async stop(timeoutMs: number): Promise<void> {
     this.#stops += 1;
     this.#parts.turns.isStopping = true;
@@ -185,13 +194,13 @@ export class Runner {
     }
   }
 
-  /** A stop after which nothing is served again. */
+  /** Stops the runner for good: nothing is served again. */
   close(timeoutMs: number): Promise<void> {
     this.#isOver = true;
     return this.stop(timeoutMs);
   }
 
-  /** Acts as if the process had died here and now: for tests. */
+  /** Acts as if the process had died here and now, for tests. */
   crash(): void {
     this.#isCrashed = true;
     this.#parts.claims.close();
@@ -215,7 +224,7 @@ export class Runner {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
       const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
-      // The heartbeat may be older than the claim, or the claim's answer may be old news: only a poll is certain.
+      // The heartbeat may be older than the claim, or the claim's answer may be old news. Only a poll is certain.
       if (!isCertain) this.#parts.polls.doubt(run);
       else if (hasNews) this.#parts.polls.soon(run);
       run.nudge();
@@ -225,7 +234,7 @@ export class Runner {
     this.#parts.claims
       .oneByOne(async () => {
         const adopted = await this.#parts.claims.adopted(unknown);
-        // Nobody waits for these turns, which may be long.
+        // Nobody waits for these turns, because they may be long.
         if (adopted.length > 0) void this.#parts.turns.load(adopted, null);
       })
       .catch((error: unknown) => {

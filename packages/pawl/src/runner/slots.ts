@@ -6,11 +6,11 @@ import type { Lease } from "./lease.js";
 
 type Named = { readonly iid: string };
 
-/** Runs that will be here soon: their history, or the answer about them, is on its way. */
+/** Runs that will be here soon. Their history, or the answer about them, is on its way. */
 export type Arrival = {
-  /** Whether the run was neither lost nor claimed anew meanwhile. */
+  /** Returns whether the run was neither lost nor claimed anew meanwhile. */
   isExpected(run: Named): boolean;
-  /** The runs are here, or will not come. */
+  /** Ends the arrival: the runs are here, or will not come. */
   over(): void;
 };
 
@@ -21,9 +21,12 @@ type Expected = {
   misses: number;
 };
 
-/** The slots of this process: for runs whose tickets it holds, for those that arrive, and for new ones not yet created. */
+/**
+ * The slots of this process. They are taken by runs whose tickets it holds, by runs that arrive, and by new runs that
+ * are not yet created.
+ */
 export class Slots {
-  /** How many there are. */
+  /** The number of slots. */
   concurrency: number;
   readonly #lease: Pick<Lease, "hold">;
   readonly #dispatch: Dispatch;
@@ -31,12 +34,15 @@ export class Slots {
   readonly #invariants: Invariants;
   readonly #leased = new Map<string, Run>();
   readonly #byKey = new Map<string, Run>();
-  /** How the ends of turns are awaited. */
+  /** The functions to call when the turns of these runs end. */
   readonly #turns = new Map<Run, () => void>();
-  /** By iid. */
+  /** The runs that arrive, by iid. */
   readonly #arriving = new Map<string, Expected>();
   #reserved = 0;
-  /** Claims and adoptions that are under way: a run that they bring after a goodbye would look like a crash. */
+  /**
+   * The number of claims and adoptions that are under way. A run that they bring after a goodbye would look like a
+   * crash.
+   */
   #onTheirWay = 0;
   readonly #onNextEnd: (() => void)[] = [];
 
@@ -97,7 +103,7 @@ export class Slots {
     return this.#leased.has(iid) || this.#arriving.has(iid);
   }
 
-  /** Expects runs, with their claim numbers if their tickets are ours already. */
+  /** Expects runs. They have claim numbers if their tickets are ours already. */
   expect(runs: readonly (Named & { readonly claimNumber?: number })[]): Arrival {
     const isExpected = ({ iid }: Named): boolean => this.#arriving.get(iid)?.arrival === arrival;
     const over = (): void => {
@@ -113,8 +119,8 @@ export class Slots {
   }
 
   /**
-   * A heartbeat says which tickets are ours. A run that is missing twice will not come; missing once, the heartbeat may be older
-   * than its claim.
+   * Takes the tickets that a heartbeat found ours. A run that is missing twice will not come. If it is missing once,
+   * the heartbeat may be older than its claim.
    */
   confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
     for (const [iid, expected] of this.#arriving) {
@@ -127,7 +133,7 @@ export class Slots {
     }
   }
 
-  /** Gives the run, which has its ticket, a slot. Resolves when it leaves. */
+  /** Gives a slot to a run that has its ticket. Resolves when the run leaves. */
   enter(run: Run): Promise<void> {
     const { iid, key, workflow, id } = run;
     if (this.#leased.has(iid)) this.#invariants.report("slots.one", { workflow, id });
@@ -152,13 +158,13 @@ export class Slots {
     this.#reserved += count;
   }
 
-  /** The new runs are here, or will not come. */
+  /** Releases reserved slots: the new runs are here, or will not come. */
   release(count: number): void {
     this.#reserved -= count;
     this.#tell();
   }
 
-  /** Counts work that may bring runs, until it is done. */
+  /** Counts work that may bring runs, until that work is done. */
   expecting<T>(work: Promise<T>): Promise<T> {
     this.#onTheirWay += 1;
     return work.finally(() => {
@@ -167,9 +173,9 @@ export class Slots {
     });
   }
 
-  /** Whether nobody has a slot any more, and nobody will, `ms` from now at the latest. */
+  /** Waits until no run has a slot or will get one, for `ms` at most. Returns whether that is so. */
   async emptiedWithin(ms: number): Promise<boolean> {
-    // Not by the clock: a timer may fire before the clock shows its time.
+    // This does not ask the clock, because a timer may fire before the clock shows its time.
     const patience = { isOver: ms <= 0 };
     const cancel = this.#scheduler.after(ms, () => {
       patience.isOver = true;

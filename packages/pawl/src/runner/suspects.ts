@@ -5,7 +5,7 @@ import type { Claims } from "./claims.js";
 import type { Lease } from "./lease.js";
 import type { Slots } from "./slots.js";
 
-/** From so many takeovers on, a run may be what kills its owners. */
+/** From this many takeovers on, a run may be what kills its owners. */
 const SUSPECT_TAKEOVERS = 2;
 const COUNT_AGAIN_MS = 100;
 
@@ -21,9 +21,9 @@ export type SuspectParts = {
 };
 
 /**
- * Runs whose owners have died several times without progress. They have their turns one at a time: then the run that ends its
- * process is charged, and not its neighbours. A suspect that waits for its turn is not counted as taken over until it begins:
- * it may wait through any number of deaths.
+ * The runs whose owners have died several times without progress. They have their turns one at a time. Then the run
+ * that ends its process is charged, and its neighbours are not. A suspect that waits for its turn is not counted as
+ * taken over until it begins, because it may wait through any number of deaths.
  */
 export class Suspects {
   readonly #store: Pick<Store, "commit">;
@@ -32,9 +32,12 @@ export class Suspects {
   readonly #scheduler: Scheduler;
   readonly #logger: Logger;
   #turn: Promise<void> = Promise.resolve();
-  /** The suspects that have their turn, or wait for it. */
+  /** The number of suspects that have their turn or wait for it. */
   #count = 0;
-  /** The parts that were sent for them under the claims of this runner, by iid: their runs count on from there. */
+  /**
+   * The claims under which this runner has sent parts for suspects, and how many parts, by iid. The runs count on from
+   * there.
+   */
   readonly #sent = new Map<string, Sent>();
 
   constructor(
@@ -51,7 +54,7 @@ export class Suspects {
     this.#logger = logger;
   }
 
-  /** The run has ended its owners so often that it ends without its code. */
+  /** Returns whether the run has ended its owners so often that it ends without its code. */
   isHopeless({ takeovers }: Claimed): boolean {
     return takeovers >= this.#maxTakeovers;
   }
@@ -60,12 +63,17 @@ export class Suspects {
     return claimed.takeovers >= SUSPECT_TAKEOVERS && !this.isHopeless(claimed);
   }
 
-  /** The claim as it was first made. A run whose history did not come was counted, or spared, already, and its ticket says so. */
+  /**
+   * Returns the claim as it was first made. A run whose history did not come was already counted or spared, and its
+   * ticket says so.
+   */
   asItWasClaimed(claimed: Claimed): Claimed {
     return { ...claimed, ...this.#sentFor(claimed)?.claim };
   }
 
-  /** How many parts were sent for the run under this claim. The run itself counts from now on. */
+  /**
+   * Returns how many parts were sent for the run under this claim, and forgets that. The run itself counts from now on.
+   */
   takePartsSent(claimed: Claimed): number {
     if (this.#sent.size === 0) return 0;
     const parts = this.#sentFor(claimed)?.parts ?? 0;
@@ -73,11 +81,14 @@ export class Suspects {
     return parts;
   }
 
-  /** A heartbeat says which tickets are ours: parts that were sent for others are of no use any more. */
+  /**
+   * Takes the tickets that a heartbeat found ours. The parts that were sent for other tickets need not be remembered
+   * any more.
+   */
   confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
     for (const [iid, { claim }] of this.#sent) {
       const isOurs = owned.get(iid)?.claimNumber === claim.claimNumber;
-      // The heartbeat may be older than the claim; then the run is known here.
+      // The heartbeat may be older than the claim. Then the run is known here.
       if (!isOurs && !this.#parts.slots.isKnown({ iid })) this.#sent.delete(iid);
     }
   }
@@ -109,7 +120,7 @@ export class Suspects {
 
   /** Writes how often the run was taken over without progress. Returns false if the claim is lost. */
   async #write(claimed: Claimed, takeovers: number, isOurs: () => boolean): Promise<boolean> {
-    // Asked before anything is noted: another claim of this process may have the run by now.
+    // This is asked before anything is noted, because another claim of this process may have the run by now.
     if (!isOurs()) return false;
     const { iid, runNumber, claimNumber, takenOver, eventCount: seenEvents } = claimed;
     const partNumber = 1 + (this.#sentFor(claimed)?.parts ?? 0);
@@ -136,7 +147,7 @@ export class Suspects {
       } catch (error) {
         this.#logger.warn("commit.failed", { parts: 1, error: String(error) });
       }
-      // Locks are held in real time, also under a test clock.
+      // Locks are held in real time, even under a test clock.
       await new Promise<void>((resolve) => void this.#scheduler.grace(COUNT_AGAIN_MS, resolve));
     }
     return false;

@@ -14,7 +14,10 @@ export interface TicketPollEvents {
 const BUSY_MS = 20;
 const RETRY_MS = 1_000;
 
-/** Polls the tickets of leased runs: for the time, new events, a pause. All that are wanted together are one read. */
+/**
+ * Polls the tickets of leased runs for the time, new events and a pause. All polls that are wanted together are one
+ * read.
+ */
 export class TicketPolls {
   readonly #store: Store;
   readonly #lease: Pick<Lease, "msUntil">;
@@ -24,7 +27,9 @@ export class TicketPolls {
   readonly #events: TicketPollEvents;
   readonly #wanted = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
-  /** Runs whose tickets may not be ours any more: no body of theirs starts until a poll has found them. */
+  /**
+   * The runs whose tickets may not be ours any more. No body of such a run starts until a poll has found its ticket.
+   */
   readonly #doubted = new Set<Run>();
 
   constructor(
@@ -57,7 +62,7 @@ export class TicketPolls {
     return this.#doubted.has(run);
   }
 
-  /** Polls the ticket when the database's time is `at`. A run has one alarm: a later call replaces it. */
+  /** Polls the ticket when the database's time is `at`. A run has one alarm, and a later call replaces it. */
   at(run: Run, at: DbTime): void {
     this.#alarms.get(run)?.();
     const cancel = this.#runtime.scheduler.after(this.#lease.msUntil(at), () => {
@@ -103,7 +108,7 @@ export class TicketPolls {
       } else if (answer.kind === "busy") busy.push(run);
       else if (run.isLostForSure()) this.#events.lost(run);
     }
-    // Locks are held in real time, also under a test clock.
+    // Locks are held in real time, even under a test clock.
     if (busy.length > 0) this.#runtime.scheduler.grace(BUSY_MS, () => this.#again(busy));
   }
 

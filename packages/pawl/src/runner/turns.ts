@@ -16,7 +16,10 @@ import type { Slots } from "./slots.js";
 import { Suspects } from "./suspects.js";
 import type { TicketPolls } from "./ticket-polls.js";
 
-/** A body that runs longer than this gets a row that says so, at most as much later. */
+/**
+ * A body that runs longer than this gets a row that says so. The row comes at most twice this long after the start of
+ * the body.
+ */
 const NOTE_RUNNING_MS = 500;
 
 export type TurnParts = {
@@ -27,7 +30,7 @@ export type TurnParts = {
   readonly polls: TicketPolls;
   readonly commits: Committer;
   readonly dispatch: Dispatch;
-  /** They are told when a run leaves its slot. */
+  /** The listeners that are told when a run leaves its slot. */
   readonly leaves: EndListeners;
 };
 
@@ -35,11 +38,17 @@ export type TurnContext = {
   readonly runtime: Runtime;
   readonly logger: Logger;
   readonly notices: Notices;
-  /** It is asked when the first run is made: the bindings of runs lead back to this runner. */
+  /**
+   * Returns the context that all runs share. It is called when the first run is made, because the bindings of runs lead
+   * back to this runner.
+   */
   readonly engine: () => EngineContext;
 };
 
-/** How a claimed run gets its turn (as it stands in memory, from its history, or from the start), and how the turn ends. */
+/**
+ * Begins and ends the turns of claimed runs. A run goes on as it stands in memory, is replayed from its history, or
+ * begins from the start.
+ */
 export class Turns {
   readonly #store: Store;
   readonly #entries: ReadonlyMap<string, WorkflowEntry>;
@@ -52,7 +61,7 @@ export class Turns {
   readonly #scheduler: Scheduler;
   readonly #logger: Logger;
   #noting: Cancel | null = null;
-  /** Runs that get their turn are drained at once. */
+  /** Whether runs that get their turn are drained at once. */
   isStopping = false;
 
   constructor(
@@ -74,9 +83,9 @@ export class Turns {
     this.#suspects = new Suspects(store, parts, maxTakeovers, runtime.scheduler, logger);
   }
 
-  // How a turn begins
+  // How a turn begins.
 
-  /** Resolves when all of these turns are over. */
+  /** Begins the turns of claimed runs. Resolves when all of these turns are over. */
   async begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
     const toLoad: Claimed[] = [];
@@ -90,14 +99,20 @@ export class Turns {
     await Promise.all(turns);
   }
 
-  /** Nobody waits for these turns, which may be long. A ticket that could not get its turn is found by the next heartbeat. */
+  /**
+   * Begins turns that nobody waits for, because they may be long. The next heartbeat finds a ticket that could not get
+   * its turn.
+   */
   beginAlone(claimed: readonly Claimed[]): void {
     this.begin(claimed, null).catch((error: unknown) => {
       this.#logger.error("turn.failed", { error: String(error) });
     });
   }
 
-  /** Loads histories: those of suspects one by one, the others together. Resolves when all of these turns are over. */
+  /**
+   * Loads histories and begins the turns of their runs: suspects one by one, the others together. Resolves when all of
+   * these turns are over.
+   */
   async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
     const others: Claimed[] = [];
@@ -110,7 +125,7 @@ export class Turns {
     await Promise.all(turns);
   }
 
-  /** History comes in a later read than the claim: in one read, the last owner's final commit could be missed. */
+  /** Loads histories in a later read than the claim. In one read, the last owner's final commit could be missed. */
   async #loadAll(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
     const { slots, lease, claims } = this.#parts;
     const arrival = slots.expect(claimed);
@@ -128,14 +143,14 @@ export class Turns {
       arrival.over();
       await Promise.all(turns);
     } catch (error) {
-      // The tickets stay ours: the next heartbeat finds them, and they are loaded again.
+      // The tickets stay ours. The next heartbeat finds them, and their histories are loaded again.
       this.#logger.warn("load.failed", { runs: claimed.length, error: String(error) });
     } finally {
       arrival.over();
     }
   }
 
-  /** A live run needs no replay; only events that came meanwhile have to be fetched. */
+  /** Continues a live run. It needs no replay: only events that came meanwhile have to be fetched. */
   #resume(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
     const turn = this.#enter(run, budget);
     const hasUnseenEvents = claimed.eventCount > run.seenEvents;
@@ -159,7 +174,7 @@ export class Turns {
     return turn;
   }
 
-  /** The run has its ticket, and gets its slot. Resolves when the turn is over. */
+  /** Gives a slot to a run that has its ticket. Resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
     // A restarted run can come here before the poll that tells that its old claim is lost.
     const former = this.#parts.slots.get(run.iid);
@@ -170,7 +185,7 @@ export class Turns {
     return turn;
   }
 
-  /** The code of a live run called a step before the run is due. */
+  /** Reopens a live run whose code called a step before the run was due. */
   reopen(run: Run): void {
     const { live, slots, claims } = this.#parts;
     if (!live.has(run) || slots.isArriving(run) || this.isStopping) return;
@@ -184,14 +199,17 @@ export class Turns {
       .finally(() => arrival.over());
   }
 
-  /** A heartbeat says which tickets are ours. */
+  /** Takes the tickets that a heartbeat found ours. */
   confirm(owned: ReadonlyMap<string, { readonly claimNumber: number }>): void {
     this.#suspects.confirm(owned);
   }
 
-  // While it lasts
+  // While a turn lasts.
 
-  /** There is one timer for all bodies: most of them end before it fires. */
+  /**
+   * Starts the timer that notes long-running bodies. There is one for all of them, because most bodies end before it
+   * fires.
+   */
   noteSoon(): void {
     this.#noting ??= this.#scheduler.after(NOTE_RUNNING_MS, () => {
       this.#noting = null;
@@ -200,7 +218,7 @@ export class Turns {
     });
   }
 
-  // How it ends
+  // How a turn ends.
 
   ended(run: Run, how: TurnEnd): void {
     const { live, dispatch, lease, leaves } = this.#parts;
@@ -208,7 +226,7 @@ export class Turns {
     this.#leave(run);
     leaves.tell(run.key, end);
     if (how === "parked" || how === "paused") live.keep(run);
-    // A held run is "gone", and comes back at its time.
+    // A held run is "gone", but it comes back when its hold ends.
     const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
     if (wakeAt !== null) dispatch.soon(lease.msUntil(wakeAt));
     if (how === "finished") {
@@ -224,12 +242,12 @@ export class Turns {
     this.#lose(run, "another runner has it, or it was ended");
   }
 
-  /** The lease ran out: others may have taken everything. */
+  /** Gives up all runs, because the lease ran out and others may have taken everything. */
   lostAll(): void {
     for (const run of this.#parts.slots.runs) this.#lose(run, "the lease ran out");
   }
 
-  /** The database refuses the part's data. */
+  /** Handles a part whose data the database refuses. */
   refused(run: Run, part: Part, message: string): void {
     const { workflow, id, runNumber } = run;
     this.#logger.error("commit.refused", { workflow, id, runNumber, message });

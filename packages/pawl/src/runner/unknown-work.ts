@@ -3,14 +3,17 @@ import type { Logger } from "../model/logger.js";
 import type { Clock } from "../model/seams.js";
 import type { Lane, Store } from "../store/store.js";
 
-/** How often a runner looks for work that it does not know. */
+/** How often a runner looks for work that it has no code for. */
 const EVERY_MS = 60_000;
-/** A process that begins has better things to do. */
+/** How long the first look is put off, because a process that starts has better things to do. */
 const FIRST_AFTER_MS = 2_000;
-/** A hook that another process has is called sooner than this. */
+/** A hook that another process has would have been called sooner than this. */
 const OVERDUE_MS = 60_000;
 
-/** Runs and hooks that wait for code that is not here: left to a runner that has it, if there is one. Said once for each. */
+/**
+ * Reports runs and hooks that wait for code that is not here. They are left to a runner that has the code, if there is
+ * one. Each is reported once.
+ */
 export class UnknownWork {
   readonly #store: Store;
   readonly #lanes: readonly Lane[];
@@ -34,7 +37,7 @@ export class UnknownWork {
     this.#logger = logger;
   }
 
-  /** The runner begins to serve. */
+  /** Notes that the runner begins to serve. */
   begin(): void {
     this.#dueAtMs = this.#clock.now() + FIRST_AFTER_MS;
   }

@@ -14,8 +14,8 @@ const kinds = {
 const byType: ReadonlyMap<string, StepKind> = new Map(Object.entries(kinds));
 
 /**
- * Returns the kind of a type. It is undefined for a type that newer code has written: nothing can be done with such a
- * step here.
+ * Returns the kind of step that has this type. It is undefined for a type that newer code has written: nothing can be
+ * done with such a step here.
  */
 export function stepKindOf(type: string): StepKind | undefined {
   return byType.get(type);
