@@ -14,23 +14,28 @@ import type {
 import type { Notices } from "../store/notices.js";
 import type { HooksOfProcess, RunStarts, StartedInstance } from "./ports.js";
 
-/** A page of a hundred instances stays small, whatever they returned. */
+/** A list leaves out longer outputs, so that a page of a hundred instances stays small. */
 const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
-/** The store as callers of this process use it: its runner, hooks and readers are told of what they should see to. */
+/**
+ * Returns the store as callers of this process use it. It tells the runner, hooks and readers of the process what they
+ * should see to.
+ */
 export function localStore<Tx>(
   store: Store<Tx>,
   starts: RunStarts,
   hooks: HooksOfProcess,
   notices: Notices,
 ): InstanceStore<Tx> {
-  /** From the write on, hooks of this process are to be told. */
+  /**
+   * Returns the store once the hooks of this process are registered, so that they are told of the write that follows.
+   */
   async function registered(): Promise<Store<Tx>> {
     await hooks.registered();
     return store;
   }
 
-  /** Follows a change of a run: its owner, if it has one, should look. */
+  /** Follows up on a change of a run. The run's owner, if it has one, should poll its ticket. */
   async function followed(
     target: Target,
     change: Promise<ControlAnswer>,
@@ -44,7 +49,7 @@ export function localStore<Tx>(
     return answer;
   }
 
-  /** Leases the new runs to a runner of this process if it has room: then they need no claim. */
+  /** Creates runs that are leased to the runner of this process, if it has room. Such runs need no claim. */
   async function createEagerly(rows: readonly NewInstance[]): Promise<CreateAnswer[]> {
     await hooks.registered();
     const room = starts.reserve(rows.length);
@@ -64,7 +69,10 @@ export function localStore<Tx>(
     }
   }
 
-  /** A parked run that is in memory here goes on at once, without a claim and without a look for the event. */
+  /**
+   * Sends an event. A parked run that is in memory here goes on at once, without a claim and without a poll for the
+   * event.
+   */
   async function sendEagerly(target: Target, event: NewEvent): Promise<SendEventAnswer> {
     await hooks.registered();
     const room = starts.reserveFor(target);
@@ -85,7 +93,8 @@ export function localStore<Tx>(
   }
 
   return {
-    // In a transaction nobody may wait for another connection, and nothing has happened yet.
+    // A call in a user's transaction must not wait for another connection. It also tells nobody, because nothing has
+    // happened yet.
     create: (rows, { tx } = {}) =>
       tx === undefined
         ? createEagerly(rows)

@@ -11,9 +11,12 @@ import { decodeStored } from "./values.js";
 
 const FIRST_WAIT_MS = 25;
 const LONGEST_WAIT_MS = 2_000;
-/** Who waits for a run that is here is told when it leaves: this is only in case that was missed. */
+/**
+ * A caller that waits for a run in this process is told when the run leaves. This limit is only in case that was
+ * missed.
+ */
 const LONGEST_STAY_MS = 10_000;
-/** Who will be told looks now and then all the same: hints get lost. */
+/** A caller that will be told of the end still reads now and then, because hints get lost. */
 const WHEN_TOLD = { soonMs: 100, thenMs: 1_000, longestMs: 10_000 };
 
 type Waiting = Pick<InstancesContext<never>, "codec" | "ends" | "runtime"> & {
@@ -21,8 +24,10 @@ type Waiting = Pick<InstancesContext<never>, "codec" | "ends" | "runtime"> & {
 };
 
 /**
- * Looks until the current run has ended; after a restart, that is the new one. One that was created just now is not looked at
- * before its end is told, where others tell: that look was a fifth of what a client did for a workflow.
+ * Waits until the current run has ended, and returns its result. After a restart, the new run is the current one.
+ *
+ * Where other processes tell of ends, a run that was created just now is not read before its end is told. That read was
+ * a fifth of what a client did for a workflow.
  */
 export async function awaitResult(
   context: Waiting,
@@ -36,14 +41,14 @@ export async function awaitResult(
   let mayWaitFirst = isNew;
   for (let waitMs = 0; ;) {
     throwIfAborted(signal);
-    // Most runs that are here end here, and bring their outcome: no read.
+    // Most runs that are here end here. They bring their outcome, so no read is needed.
     while (ends.isHere(target) && leftMs() > 0) {
       mayWaitFirst = false;
       const ended = await ends.left(target, Math.min(LONGEST_STAY_MS, leftMs()), signal);
       if (ended !== null) return outcomeOf(target, ended, context)?.value;
       throwIfAborted(signal);
     }
-    // Before the look: an end that is told while that is on its way is not told again.
+    // The listener opens before the read, because an end that is told while the read is on its way is not told again.
     const listener = ends.listen(target);
     try {
       const isTold = mayWaitFirst && leftMs() > 0 && ends.ask(target);
@@ -74,7 +79,7 @@ function nextWaitMs(lastMs: number, isTold: boolean): number {
   return lastMs < soonMs ? soonMs : Math.min(Math.max(lastMs * 2, thenMs), longestMs);
 }
 
-/** Undefined while the run goes on. */
+/** Returns the run's output, or throws its error. It is undefined while the run goes on. */
 function outcomeOf(
   { id }: Target,
   { status, output, error }: Ended,

@@ -1,6 +1,9 @@
 import type { Scheduler } from "../model/seams.js";
 
-/** Tells what happens in the same round of the event loop. One for each engine: all that ask in a round share a callback. */
+/**
+ * Returns a function that marks the current round of the event loop. The marker that it returns tells whether it is
+ * still the same round. Each engine has one such function, and all that ask in a round share a callback.
+ */
 export function rounds(scheduler: Scheduler): () => () => boolean {
   let current: object | null = null;
   return () => {
