@@ -9,14 +9,14 @@ import { Tracker, type StreamMessage, type TrackedStep } from "./tracker.js";
 
 /** Steps that change faster than this are told together. */
 const SHORTEST_REST_MS = 20;
-/** Without a hint, because the instance runs elsewhere: the pauses grow while nothing changes. */
+/** The pauses between reads without a hint, because the instance runs elsewhere. They grow while nothing changes. */
 const FIRST_POLL_MS = 100;
 const LONGEST_POLL_MS = 5_000;
 const SLOWER = 1.5;
-/** A look that takes long is made less often: it takes a tenth of the time. */
+/** A read that takes long is made less often, so that reads take a tenth of the time. */
 const LOOK_SHARE = 10;
 const PAGE_SIZE = 50;
-/** A reader that is further behind is sent away; it may come back with the cursor of what it got. */
+/** A reader that is further behind is sent away. It may come back with the cursor of the last message that it got. */
 const MAX_BACKLOG = 20_000;
 
 type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
@@ -26,11 +26,11 @@ type Watched = Pick<InstancesContext<never>, "codec" | "runtime"> & {
   readonly store: Pick<Store<never>, "get" | "history">;
 };
 
-/** All instances that somebody is looking at. Those who look at the same one share what is read. */
+/** All instances that somebody watches. The readers of one instance share what is read. */
 export class Watchers {
   readonly #context: Watched;
   readonly #byTarget = new Map<string, Watcher>();
-  /** While somebody watches. */
+  /** The subscriptions to notices. There are none while nobody watches. */
   #subscriptions: readonly Cancel[] = [];
   #isClosed = false;
 
@@ -38,7 +38,7 @@ export class Watchers {
     this.#context = context;
   }
 
-  /** Resolves when the first look is made: whoever asks for what is not there learns it now. */
+  /** Resolves when the first read is done, so that a caller that asks for an unknown instance learns it now. */
   async watch(target: Target, cursor?: string): Promise<Watch> {
     const watch = new Watch(new Tracker(target, cursor), cursor);
     if (this.#isClosed) {
@@ -95,7 +95,7 @@ function keyOf({ workflow, id }: Target): string {
 /** One reader of one instance. */
 export class Watch {
   readonly tracker: Tracker;
-  /** Where it began. */
+  /** The cursor with which the reader came. */
   readonly cursor: string | undefined;
   #messages: StreamMessage[] = [];
   #isEnded = false;
@@ -126,7 +126,7 @@ export class Watch {
     return this.#messages.splice(0);
   }
 
-  /** Calls back, once, when there is something to take, or the end. */
+  /** Calls back when there is something to take, or the end. */
   onArrival(callback: () => void): Cancel {
     this.#arrived = callback;
     if (this.#messages.length > 0 || this.#isEnded) callback();
@@ -140,13 +140,13 @@ type Joining = {
   readonly failed: (error: unknown) => void;
 };
 
-/** Looks at one instance for all its readers: on a hint, and now and then. */
+/** Reads one instance for all its readers: on a hint, and now and then. */
 class Watcher {
   iid: string | null = null;
   readonly #context: Watched;
   readonly #target: Target;
   readonly #leave: () => void;
-  /** Where the common looks begin: all before it is settled, and known to every reader. */
+  /** The position where the common reads begin. Everything before it is settled, and known to every reader. */
   #tail: Tracker;
   readonly #watches = new Set<Watch>();
   #joining: Joining[] = [];
@@ -188,7 +188,7 @@ class Watcher {
     for (;;) {
       const since = clock.now();
       this.#isHinted = false;
-      // Before the look: an end that is told while that is on its way is not told again.
+      // The listener opens before the read, because an end that is told while the read is on its way is not told again.
       const listener = this.#context.ends.listen(this.#target);
       const changed = await this.#look();
       this.#forgetEnded();
@@ -209,7 +209,7 @@ class Watcher {
     for (const watch of this.#watches) if (watch.isEnded) this.#watches.delete(watch);
   }
 
-  /** Hints come with every commit: a short rest lets them become one look. */
+  /** Rests until the next read. Hints come with every commit, and a short rest makes one read of many. */
   async #rest(listener: EndListener, ms: number): Promise<void> {
     const { scheduler } = this.#context.runtime;
     if (this.#joining.length > 0) return;
@@ -222,15 +222,16 @@ class Watcher {
     this.#stopRest = null;
   }
 
-  /** Never throws. True if there was something new. */
+  /** Reads for the readers that join, and then for all. Returns true if there was something new. Never throws. */
   async #look(): Promise<boolean> {
-    // One after the other: the second must not know less than the first, whose position may be the common one.
+    // The groups read one after the other. The second must not know less than the first, because the position of the
+    // first may become the common one.
     for (const group of byCursor(this.#joining.splice(0))) await this.#catchUp(group);
     if (this.#watches.size === 0) return false;
     try {
       return await this.#read(this.#tail, [...this.#watches]);
     } catch (error) {
-      // The store is away, or the instance is gone. Its readers ask again, and are told which.
+      // The store is away, or the instance is gone. Readers of a gone instance ask again, and are told so.
       if (this.#isGone(error)) for (const watch of this.#watches) watch.end();
       return false;
     }
@@ -241,8 +242,8 @@ class Watcher {
   }
 
   /**
-   * New readers, all from the same cursor, read for themselves what the others know. They are among them before the
-   * next common look: what they saw unsettled lies beyond the common position, or they would have seen it settled.
+   * Reads for new readers, all from the same cursor, what the others know already. They join the others before the next
+   * common read. A step that they saw unsettled lies beyond the common position, or they would have seen it settled.
    */
   async #catchUp(group: readonly Joining[]): Promise<void> {
     const watches = group.map(({ watch }) => watch);
@@ -267,7 +268,7 @@ class Watcher {
     return record.iid;
   }
 
-  /** Reads on from where `from` stands, and tells the watches what is new to each. */
+  /** Reads on from where `from` stands, and tells each watch what is new to it. */
   async #read(from: Tracker, watches: readonly Watch[]): Promise<boolean> {
     const trackers = new Set([from, ...watches.map(({ tracker }) => tracker)]);
     const first = await this.#enterRun(from, trackers);
@@ -287,14 +288,14 @@ class Watcher {
       if (cursor === undefined) break;
       page = await this.#page(from.runNumber, cursor);
     }
-    // The status that was read first: the steps are no older, so that none is missing when the end is told.
+    // This is the status that was read first. The steps are no older, so none is missing when the end is told.
     const [run] = first.runs;
     if (run !== undefined) tell((tracker) => tracker.status(run, this.#context.codec));
     for (const watch of watches) if (watch.tracker.isOver) watch.end();
     return isNew;
   }
 
-  /** The first page to read, of the current run. */
+  /** Returns the first page to read of the current run. All trackers enter that run. */
   async #enterRun(from: Tracker, trackers: ReadonlySet<Tracker>): Promise<HistoryPage> {
     const page = await this.#page(from.runNumber === 0 ? undefined : from.runNumber, from.page);
     const current = page.runs[0]?.runNumber ?? page.runNumber;
