@@ -28,7 +28,7 @@ import { sha256 } from "./runtime.js";
 import { Notices } from "./store/notices.js";
 import type { Store } from "./store/store.js";
 
-/** What a test can replace, and a user cannot. */
+/** The parts of an engine that a test can replace and a user cannot. */
 export type Workings = {
   readonly runtime: Runtime;
   readonly timing: EngineTiming;
@@ -36,7 +36,7 @@ export type Workings = {
   readonly overrides?: StepOverrides;
 };
 
-/** What an engine was made with, defaults filled in. */
+/** The options that an engine was made with, with defaults filled in. */
 export type MadeWith = {
   readonly workflows: Registry;
   readonly store: Store<never>;
@@ -64,7 +64,7 @@ export interface Http {
   close(): void;
 }
 
-/** The one place where the parts meet. */
+/** Assembles an engine. This is the one place where its parts meet. */
 export function assemble<const R extends Registry, Tx>(
   options: WorkflowsOptions<R, Tx> & { readonly store: Store<Tx> },
   { runtime, timing, runner: runnerOptions, overrides }: Workings,
@@ -78,7 +78,8 @@ export function assemble<const R extends Registry, Tx>(
   const notices = new Notices(logger);
   const hooks = new Deliverer(store, validHooks(options.hooks), runtime, logger, notices);
   const shared = { runtime, logger, invariants };
-  // Runs are given bindings, and bindings lead to the runner: it asks for the context of its runs when it makes one.
+  // Runs are given bindings, and bindings lead to the runner. So the runner asks for the context of its runs only when
+  // it makes one.
   const runnerContext = { ...shared, notices, hooks, engine: () => context };
   const runner = new Runner(store, entries, runnerContext, runnerOptions);
   const here = localStore(store, runner.starts, hooks, notices);

@@ -18,23 +18,23 @@ import type { Store } from "./store/store.js";
 export interface Workflows<R extends Registry, Tx> {
   /** One binding per registered workflow: create, find and control its instances. */
   readonly workflows: Bindings<R, Tx>;
-  /** Creates or upgrades the tables. Idempotent; safe when many processes start at once. */
+  /** Creates or upgrades the tables. It is idempotent, and safe when many processes start at once. */
   migrate(): Promise<void>;
   list(workflow: string, options?: ListOptions): Promise<InstanceList>;
   history(workflow: string, id: string, options?: HistoryOptions): Promise<History>;
   /** Claims due runs, and resolves when each of them has ended, parked or used up the budget. */
   tick(options?: TickOptions): Promise<TickResult>;
-  /** A hint that there is work, for instance after committing a transaction that started some. */
+  /** Hints that there is work, for instance after committing a transaction that started some. */
   wake(): void;
-  /** The HTTP API, under `basePath`; bound, to be mounted anywhere. It never rejects. */
+  /** The HTTP API under `basePath`. The function is bound, so that it can be mounted anywhere. It never rejects. */
   readonly fetch: (request: WebRequest) => Promise<RuntimeResponse>;
-  /** Deliveries to `hooks` that were given up, and hooks that the code has no more. */
+  /** Deliveries to `hooks` that were given up, and hooks that the code no longer has. */
   readonly hooks: HookAdministration;
-  /** For tools: what it was made with. */
+  /** The options that it was made with, for tools. */
   readonly options: MadeWith;
-  /** For dispatchers: what decides when to tick. */
+  /** The runner, for dispatchers. They decide when to tick. */
   readonly runner: DispatchedRunner;
-  /** Drains the runner, and ends the store's own connections, never the user's pool or handle. */
+  /** Drains the runner, and ends the store's own connections. It never ends the user's pool or handle. */
   close(): Promise<void>;
 }
 
