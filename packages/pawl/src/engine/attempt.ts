@@ -69,7 +69,7 @@ export class Attempt {
 
   begin(): void {
     const { scheduler, context } = this.#runtime;
-    const given = new GivenContext(this);
+    const given = new BodyContext(this);
     let result: unknown;
     let later: Promise<unknown> | null;
     try {
@@ -152,7 +152,7 @@ function isThenable(value: unknown): boolean {
  * The argument of a body. It is a class, because an object with a getter of its own takes longer to create than a
  * step's row.
  */
-class GivenContext implements StepContext {
+class BodyContext implements StepContext {
   readonly step: { readonly name: string; readonly count: number };
   readonly attempt: number;
   readonly config: EffectiveStepConfig;

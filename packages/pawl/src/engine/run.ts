@@ -213,7 +213,7 @@ export class Run implements AttemptHost, CallingRun {
 
   #deliver(step: Step): void {
     const { codec, runtime } = this.#context;
-    this.#timers?.over();
+    this.#timers?.cancel();
     // In a replay, only the last delivery begins a stride. Beginning one takes 4 µs in a new process, and before the
     // last delivery the code rarely calls a step that has no row.
     if (!this.#journal.isReplaying) this.#stride = runtime.scheduler.stride();
@@ -458,7 +458,7 @@ export class Run implements AttemptHost, CallingRun {
   discard(reason: string): void {
     if (this.#hold.is !== "gone") this.#setHold(gone);
     this.#attempts.abandon(reason);
-    this.#timers?.over();
+    this.#timers?.cancel();
   }
 
   /** Schedules a pass, because something that kept bodies from starting may be over. */

@@ -35,7 +35,7 @@ export class StallTimers {
   }
 
   /** Cancels both timers, because the code was given something, or nobody waits for it any more. */
-  over(): void {
+  cancel(): void {
     this.#stall?.();
     this.#stall = null;
     this.notStuck();

@@ -56,12 +56,12 @@ export class Claims {
    * really unknown.
    */
   oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#slots.expecting(this.#last.then(work));
+    const result = this.#slots.bringing(this.#last.then(work));
     this.#last = result.catch(() => this.#lease.lostTouch());
     return result;
   }
 
-  async due(limit: number, asking: () => void, wasDead = false): Promise<Claimed[]> {
+  async claimDue(limit: number, asking: () => void, wasDead = false): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     await this.#judgeOthers();
     asking();
@@ -76,7 +76,7 @@ export class Claims {
       this.#lease.died();
       // The runner was dead as soon as it was registered: a clock leaps, or leases are too short. The next claim tries
       // again.
-      return wasDead ? [] : this.due(limit, asking, true);
+      return wasDead ? [] : this.claimDue(limit, asking, true);
     }
     this.#lease.heard(answer.now);
     // Nothing is awaited between here and the turns of these runs, because a runner that died meanwhile must not begin
@@ -117,7 +117,7 @@ export class Claims {
   }
 
   /** Reopens the ticket of a live run before it is due. */
-  async reopened(run: Run): Promise<Claimed[]> {
+  async reopen(run: Run): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
     const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
@@ -128,17 +128,17 @@ export class Claims {
    * Adopts tickets that are ours and unknown here, as if the answers to their claims were lost. Mostly those answers
    * have arrived meanwhile.
    */
-  async adopted(tickets: readonly OwnedTicket[]): Promise<Claimed[]> {
+  async adopt(tickets: readonly OwnedTicket[]): Promise<Claimed[]> {
     const runner = this.#lease.id;
-    const unknown = this.unknown(tickets);
+    const unknown = this.unknownAmong(tickets);
     // New runs that start here are unknown until their creation is answered, so nothing is adopted meanwhile.
     if (runner === null || unknown.length === 0 || this.#slots.reserved > 0) return [];
     const iids = unknown.map(({ iid }) => iid);
-    const claimed = this.unknown(await this.#store.adopt(runner, iids));
+    const claimed = this.unknownAmong(await this.#store.adopt(runner, iids));
     return this.isOurs(runner) ? claimed : [];
   }
 
-  unknown<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
+  unknownAmong<T extends { readonly iid: string }>(tickets: readonly T[]): T[] {
     return tickets.filter((ticket) => !this.#slots.isKnown(ticket));
   }
 }

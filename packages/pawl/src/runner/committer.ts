@@ -116,6 +116,7 @@ export class Committer {
       const frozen = run.part();
       if (frozen === null) {
         this.#waiting.delete(run);
+        this.#busy.delete(run);
         continue;
       }
       if (batch.length > 0 && bytes + frozen.bytes > this.#limits.bytes) break;

@@ -7,7 +7,7 @@ export class Dispatch {
   /** A dispatcher is at work. */
   isServing = false;
   /** The last claim took everything that was due. New work may start here at once, because no older work is left. */
-  lastClaimWasShort = false;
+  claimedAllDue = false;
 
   serve(wake: (inMs: number) => void): void {
     this.#wake = wake;
@@ -26,6 +26,6 @@ export class Dispatch {
 
   /** Wakes the dispatcher if a full claim has left work behind, because there is room for it now. */
   slotFreed(): void {
-    if (!this.lastClaimWasShort) this.#wake?.(0);
+    if (!this.claimedAllDue) this.#wake?.(0);
   }
 }

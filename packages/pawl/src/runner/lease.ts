@@ -2,10 +2,10 @@ import type { Cancel, Runtime } from "../model/seams.js";
 import type { DbTime } from "../store/records.js";
 import type { HeartbeatAnswer, Store } from "../store/store.js";
 
-type Held = Extract<HeartbeatAnswer, { kind: "ok" }>;
+type Renewed = Extract<HeartbeatAnswer, { kind: "ok" }>;
 
 export interface LeaseEvents {
-  beat(answer: Held): void;
+  beat(answer: Renewed): void;
   /** The lease ran out, and others may have taken everything. Nothing that was leased is ours any more. */
   died(): void;
   failed(error: unknown): void;
@@ -35,7 +35,7 @@ export class Lease {
   #inTouchSinceMs = -Infinity;
   #clockGapMs = 0;
   #timer: Cancel | null = null;
-  #isHeld = false;
+  #isNeeded = false;
   #isAbandoned = false;
   #beating: Promise<void> | null = null;
 
@@ -97,6 +97,7 @@ export class Lease {
       const id = this.#newId();
       const sentAtMs = this.#runtime.clock.now();
       await this.#store.register(id, this.leaseMs);
+      if (this.#isAbandoned) return id;
       this.#touched(sentAtMs);
       this.id = id;
       return id;
@@ -143,32 +144,45 @@ export class Lease {
     this.#events.died();
   }
 
-  /** Sends heartbeats while something is leased. An idle process asks nothing of the database. */
-  hold(isHeld: boolean): void {
-    if (this.#isHeld === isHeld || this.#isAbandoned) return;
-    this.#isHeld = isHeld;
+  /**
+   * Sends heartbeats while something is leased. An idle process asks nothing of the database, so its lease may be old when it
+   * is needed again: the first beat then comes at once.
+   */
+  keepAlive(isNeeded: boolean): void {
+    if (this.#isNeeded === isNeeded || this.#isAbandoned) return;
+    this.#isNeeded = isNeeded;
     this.#timer?.();
     this.#timer = null;
-    if (isHeld) this.#plan(this.leaseMs / BEATS_PER_LEASE);
+    if (isNeeded) this.#plan(this.#nextBeatInMs);
+  }
+
+  /** Counted from the last beat, unless there is no lease to renew, or the process's clock has stepped back. */
+  get #nextBeatInMs(): number {
+    const everyMs = this.leaseMs / BEATS_PER_LEASE;
+    if (this.id === null) return everyMs;
+    const inMs = this.#renewedAtMs + everyMs - this.#runtime.clock.now();
+    return Math.min(everyMs, Math.max(0, inMs));
   }
 
   #plan(ms: number): void {
     this.#timer = this.#runtime.scheduler.after(ms, () => {
+      this.#timer = null;
       this.beat().then(
-        () => this.#planIfHeld(this.leaseMs / BEATS_PER_LEASE),
-        () => this.#planIfHeld(Math.min(MAX_RETRY_MS, this.leaseMs / BEATS_PER_LEASE)),
+        () => this.#planAgain(this.#nextBeatInMs),
+        () => this.#planAgain(Math.min(MAX_RETRY_MS, this.leaseMs / BEATS_PER_LEASE)),
       );
     });
   }
 
-  #planIfHeld(ms: number): void {
-    if (this.#isHeld) this.#plan(ms);
+  /** After a beat. The lease may have become unneeded and needed again meanwhile: then the next beat is planned already. */
+  #planAgain(ms: number): void {
+    if (this.#isNeeded && this.#timer === null) this.#plan(ms);
   }
 
   /** Says a clean goodbye, so that others need not wait for the lease to run out. */
   async retire(): Promise<void> {
     const id = this.id;
-    this.hold(false);
+    this.keepAlive(false);
     if (id === null) return;
     this.id = null;
     this.#renewedAtMs = -Infinity;
@@ -177,7 +191,7 @@ export class Lease {
 
   /** Acts as if the process had died, and says nothing to anyone. */
   abandon(): void {
-    this.hold(false);
+    this.keepAlive(false);
     this.#isAbandoned = true;
     this.id = null;
     this.#renewedAtMs = -Infinity;

@@ -49,7 +49,7 @@ export class LiveRuns {
   remove(run: Run): void {
     if (this.#runs.get(run.iid) !== run) return;
     this.#runs.delete(run.iid);
-    this.#byKey.delete(run.key);
+    if (this.#byKey.get(run.key) === run) this.#byKey.delete(run.key);
     this.#bytes -= run.historyBytes;
   }
 

@@ -8,14 +8,14 @@ import type { Slots } from "./slots.js";
 /** How callers of this process learn of the ends of runs, wherever those run. */
 export class LocalEnds implements RunEnds {
   readonly #slots: Slots;
-  readonly #leaves: EndListeners;
+  readonly #slotListeners: EndListeners;
   readonly #ends: EndListeners;
   readonly #peers: PeerHints;
 
-  /** `leaves` are told when a run leaves its slot, `ends` when a run has ended. */
-  constructor(slots: Slots, leaves: EndListeners, ends: EndListeners, peers: PeerHints) {
+  /** `slotListeners` are told when a run leaves its slot, `ends` when a run has ended. */
+  constructor(slots: Slots, slotListeners: EndListeners, ends: EndListeners, peers: PeerHints) {
     this.#slots = slots;
-    this.#leaves = leaves;
+    this.#slotListeners = slotListeners;
     this.#ends = ends;
     this.#peers = peers;
   }
@@ -25,7 +25,7 @@ export class LocalEnds implements RunEnds {
   }
 
   left(target: Target, ms: number, signal?: Signal): Promise<Ended | null> {
-    return this.#leaves.listen(targetKey(target)).heard(ms, signal);
+    return this.#slotListeners.listen(targetKey(target)).heard(ms, signal);
   }
 
   listen(target: Target): EndListener {

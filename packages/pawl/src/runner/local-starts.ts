@@ -15,7 +15,7 @@ import type { Slots } from "./slots.js";
 import type { TicketPolls } from "./ticket-polls.js";
 import type { Turns } from "./turns.js";
 
-export type LocalStartParts = {
+export type LocalStartComponents = {
   readonly lease: Lease;
   readonly slots: Slots;
   readonly live: LiveRuns;
@@ -40,7 +40,7 @@ export class LocalStarts implements RunStarts {
   readonly #peers: PeerHints;
   readonly #hooks: Pick<Deliverer, "look">;
 
-  constructor({ lease, slots, live, dispatch, turns, polls, peers, hooks }: LocalStartParts) {
+  constructor({ lease, slots, live, dispatch, turns, polls, peers, hooks }: LocalStartComponents) {
     this.#lease = lease;
     this.#slots = slots;
     this.#live = live;
@@ -53,8 +53,8 @@ export class LocalStarts implements RunStarts {
 
   reserve(count: number): Reservation | null {
     const { id: runner } = this.#lease;
-    const { isServing, lastClaimWasShort } = this.#dispatch;
-    if (runner === null || !isServing || !lastClaimWasShort) return null;
+    const { isServing, claimedAllDue } = this.#dispatch;
+    if (runner === null || !isServing || !claimedAllDue) return null;
     if (!this.#lease.isFresh || this.#slots.free < count) return null;
     this.#slots.reserve(count);
     return {

@@ -16,7 +16,7 @@ import type {
   TickOptions,
   TickResult,
 } from "./options.js";
-import { runnerParts, type RunnerContext, type RunnerParts } from "./parts.js";
+import { runnerComponents, type RunnerContext, type RunnerComponents } from "./components.js";
 
 /** The runner as a dispatcher sees it. The dispatcher decides when to look for work. */
 export type DispatchedRunner = Pick<
@@ -44,7 +44,7 @@ export class Runner {
   #options: RunnerOptions;
   readonly #hooks: Deliverer;
 
-  readonly #parts: RunnerParts;
+  readonly #components: RunnerComponents;
 
   #tellAsking: (() => void) | null = null;
   #tellStopped: (() => void) | null = null;
@@ -65,13 +65,13 @@ export class Runner {
     this.#hooks = hooks;
     this.logger = logger;
     this.#lanes = Array.from(entries.values(), ({ name, queue }) => ({ queue, handler: name }));
-    this.#parts = runnerParts(store, entries, this.#lanes, context, options, {
+    this.#components = runnerComponents(store, entries, this.#lanes, context, options, {
       beat: (answer) => this.#heartbeatAnswered(answer),
       died: () => this.#died(),
       failed: (error) => logger.warn("heartbeat.failed", { error: String(error) }),
     });
-    this.starts = this.#parts.starts;
-    this.ends = this.#parts.ends;
+    this.starts = this.#components.starts;
+    this.ends = this.#components.ends;
   }
 
   /**
@@ -81,37 +81,37 @@ export class Runner {
   serve(wake: (inMs: number) => void, options: DispatchOptions = {}): void {
     const { listen = true, asking = null, stopped = null, ...rest } = options;
     if (this.#isOver) throw new StoreClosedError();
-    if (this.#parts.dispatch.isServing || this.#isStopping) {
+    if (this.#components.dispatch.isServing || this.#isStopping) {
       throw new ValidationError(
         "these workflows have a runner already: await its stop() before another starts",
       );
     }
     this.#options = { ...this.#options, ...rest };
-    this.#parts.lease.leaseMs = this.#options.leaseMs;
-    this.#parts.slots.concurrency = this.#options.concurrency;
-    this.#parts.dispatch.serve(wake);
+    this.#components.lease.leaseMs = this.#options.leaseMs;
+    this.#components.slots.concurrency = this.#options.concurrency;
+    this.#components.dispatch.serve(wake);
     this.#tellAsking = asking;
     this.#tellStopped = stopped;
-    this.#parts.unknownWork.begin();
-    this.#parts.peers.listen(listen);
+    this.#components.unknownWork.begin();
+    this.#components.peers.listen(listen);
   }
 
   /** The approximate time of the database's clock. */
   get databaseNow(): DbTime {
-    return this.#parts.lease.now;
+    return this.#components.lease.now;
   }
 
   get freeSlots(): number {
-    return this.#parts.slots.free;
+    return this.#components.slots.free;
   }
 
   /** The runs that are leased here and now, for people who watch. */
   get runs(): Run[] {
-    return [...this.#parts.slots.runs];
+    return [...this.#components.slots.runs];
   }
 
   get isBusy(): boolean {
-    return this.#parts.slots.isBusy;
+    return this.#components.slots.isBusy;
   }
 
   get #isStopping(): boolean {
@@ -129,20 +129,22 @@ export class Runner {
     void this.#hooks.look();
     if (limit <= 0) {
       // As after a full claim, there may be work that nobody has looked for.
-      this.#parts.dispatch.lastClaimWasShort = false;
-      this.#parts.peers.overfull();
+      this.#components.dispatch.claimedAllDue = false;
+      this.#components.peers.overfull();
       return nothing;
     }
-    return this.#parts.claims.oneByOne(async () => {
+    return this.#components.claims.oneByOne(async () => {
       // A run that ends here must find its hooks registered.
       await this.#hooks.registered();
       if (!this.#mayWork) return nothing;
-      const claimed = await this.#parts.claims.due(limit, () => this.#tellAsking?.());
-      this.#parts.dispatch.lastClaimWasShort = claimed.length < limit;
-      this.#parts.peers.looked(claimed.length);
-      if (claimed.length === limit) this.#parts.peers.overfull();
-      const turns = this.#parts.turns.begin(claimed, budget);
-      const done = turns.then(() => (this.#mayWork ? this.#parts.unknownWork.report() : undefined));
+      const claimed = await this.#components.claims.claimDue(limit, () => this.#tellAsking?.());
+      this.#components.dispatch.claimedAllDue = claimed.length < limit;
+      this.#components.peers.looked(claimed.length);
+      if (claimed.length === limit) this.#components.peers.overfull();
+      const turns = this.#components.turns.begin(claimed, budget);
+      const done = turns.then(() =>
+        this.#mayWork ? this.#components.unknownWork.report() : undefined,
+      );
       return { count: claimed.length, done };
     });
   }
@@ -164,7 +166,7 @@ export class Runner {
   /** Returns how long it is until something falls due, or until another runner may turn out to be dead. */
   async nextLookInMs(): Promise<number> {
     const dueInMs = await this.nextWakeInMs();
-    return Math.min(dueInMs ?? Infinity, await this.#parts.claims.nextExpiryInMs());
+    return Math.min(dueInMs ?? Infinity, await this.#components.claims.nextExpiryInMs());
   }
 
   /**
@@ -173,24 +175,24 @@ export class Runner {
    */
   async stop(timeoutMs: number): Promise<void> {
     this.#stops += 1;
-    this.#parts.turns.isStopping = true;
-    this.#parts.dispatch.stop();
+    this.#components.turns.isStopping = true;
+    this.#components.dispatch.stop();
     this.#tellStopped?.();
     this.#tellAsking = this.#tellStopped = null;
     try {
-      const hadRuns = this.#parts.slots.isBusy || this.#parts.slots.reserved > 0;
-      for (const run of this.#parts.slots.runs) run.drain();
-      if (!(await this.#parts.slots.emptiedWithin(timeoutMs))) {
-        for (const run of this.#parts.slots.runs) run.giveBack();
-        await this.#parts.slots.emptiedWithin(GIVE_BACK_MS);
+      const hadRuns = this.#components.slots.isBusy || this.#components.slots.reserved > 0;
+      for (const run of this.#components.slots.runs) run.drain();
+      if (!(await this.#components.slots.emptiedWithin(timeoutMs))) {
+        for (const run of this.#components.slots.runs) run.giveBack();
+        await this.#components.slots.emptiedWithin(GIVE_BACK_MS);
       }
-      this.#parts.live.clear();
+      this.#components.live.clear();
       await this.#hooks.stop(timeoutMs);
-      await this.#parts.lease.retire();
-      if (hadRuns) await this.#parts.peers.lastWords();
+      await this.#components.lease.retire();
+      if (hadRuns) await this.#components.peers.lastWords();
     } finally {
       this.#stops -= 1;
-      this.#parts.turns.isStopping = this.#isStopping;
+      this.#components.turns.isStopping = this.#isStopping;
     }
   }
 
@@ -203,39 +205,39 @@ export class Runner {
   /** Acts as if the process had died here and now, for tests. */
   crash(): void {
     this.#isCrashed = true;
-    this.#parts.claims.close();
-    this.#parts.commits.close();
+    this.#components.claims.close();
+    this.#components.commits.close();
     this.#hooks.close();
-    this.#parts.lease.abandon();
-    for (const run of this.#parts.slots.runs) this.#parts.turns.forget(run, "crashed");
-    this.#parts.live.clear();
+    this.#components.lease.abandon();
+    for (const run of this.#components.slots.runs) this.#components.turns.forget(run, "crashed");
+    this.#components.live.clear();
   }
 
   #died(): void {
-    this.logger.warn("runner.died", { runs: this.#parts.slots.leased });
-    this.#parts.turns.lostAll();
+    this.logger.warn("runner.died", { runs: this.#components.slots.leased });
+    this.#components.turns.lostAll();
   }
 
   #heartbeatAnswered(answer: Extract<HeartbeatAnswer, { kind: "ok" }>): void {
     const owned = new Map(answer.owned.map((ticket) => [ticket.iid, ticket]));
-    this.#parts.slots.confirm(owned);
-    this.#parts.turns.confirm(owned);
-    for (const run of this.#parts.slots.runs) {
+    this.#components.slots.confirm(owned);
+    this.#components.turns.confirm(owned);
+    for (const run of this.#components.slots.runs) {
       const ticket = owned.get(run.iid);
       const isCertain = ticket !== undefined && ticket.claimNumber === run.claimNumber;
       const hasNews = isCertain && (ticket.pauseRequested || ticket.eventCount > run.seenEvents);
       // The heartbeat may be older than the claim, or the claim's answer may be old news. Only a poll is certain.
-      if (!isCertain) this.#parts.polls.doubt(run);
-      else if (hasNews) this.#parts.polls.soon(run);
+      if (!isCertain) this.#components.polls.doubt(run);
+      else if (hasNews) this.#components.polls.soon(run);
       run.nudge();
     }
-    const unknown = this.#parts.claims.unknown(answer.owned);
+    const unknown = this.#components.claims.unknownAmong(answer.owned);
     if (unknown.length === 0) return;
-    this.#parts.claims
+    this.#components.claims
       .oneByOne(async () => {
-        const adopted = await this.#parts.claims.adopted(unknown);
+        const adopted = await this.#components.claims.adopt(unknown);
         // Nobody waits for these turns, because they may be long.
-        if (adopted.length > 0) void this.#parts.turns.load(adopted, null);
+        if (adopted.length > 0) void this.#components.turns.load(adopted, null);
       })
       .catch((error: unknown) => {
         this.logger.warn("adopt.failed", { error: String(error) });

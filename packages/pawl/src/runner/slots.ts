@@ -28,14 +28,14 @@ type Expected = {
 export class Slots {
   /** The number of slots. */
   concurrency: number;
-  readonly #lease: Pick<Lease, "hold">;
+  readonly #lease: Pick<Lease, "keepAlive">;
   readonly #dispatch: Dispatch;
   readonly #scheduler: Scheduler;
   readonly #invariants: Invariants;
   readonly #leased = new Map<string, Run>();
   readonly #byKey = new Map<string, Run>();
   /** The functions to call when the turns of these runs end. */
-  readonly #turns = new Map<Run, () => void>();
+  readonly #turnEnds = new Map<Run, () => void>();
   /** The runs that arrive, by iid. */
   readonly #arriving = new Map<string, Expected>();
   #reserved = 0;
@@ -48,7 +48,7 @@ export class Slots {
 
   constructor(
     concurrency: number,
-    lease: Pick<Lease, "hold">,
+    lease: Pick<Lease, "keepAlive">,
     dispatch: Dispatch,
     scheduler: Scheduler,
     invariants: Invariants,
@@ -107,14 +107,16 @@ export class Slots {
   expect(runs: readonly (Named & { readonly claimNumber?: number })[]): Arrival {
     const isExpected = ({ iid }: Named): boolean => this.#arriving.get(iid)?.arrival === arrival;
     const over = (): void => {
-      for (const { iid } of runs.filter(isExpected)) this.#arriving.delete(iid);
+      const missing = runs.filter(isExpected);
+      if (missing.length === 0) return;
+      for (const { iid } of missing) this.#arriving.delete(iid);
       this.#freed();
     };
     const arrival: Arrival = { isExpected, over };
     for (const { iid, claimNumber = null } of runs) {
       this.#arriving.set(iid, { arrival, claimNumber, misses: 0 });
     }
-    this.#lease.hold(this.isBusy);
+    this.#lease.keepAlive(this.isBusy);
     return arrival;
   }
 
@@ -140,17 +142,15 @@ export class Slots {
     this.#arriving.delete(iid);
     this.#leased.set(iid, run);
     this.#byKey.set(key, run);
-    this.#lease.hold(true);
-    return new Promise((resolve) => void this.#turns.set(run, resolve));
+    this.#lease.keepAlive(true);
+    return new Promise((resolve) => void this.#turnEnds.set(run, resolve));
   }
 
   leave(run: Run): void {
-    if (this.#leased.get(run.iid) === run) {
-      this.#leased.delete(run.iid);
-      this.#byKey.delete(run.key);
-    }
-    this.#turns.get(run)?.();
-    this.#turns.delete(run);
+    if (this.#leased.get(run.iid) === run) this.#leased.delete(run.iid);
+    if (this.#byKey.get(run.key) === run) this.#byKey.delete(run.key);
+    this.#turnEnds.get(run)?.();
+    this.#turnEnds.delete(run);
     this.#freed();
   }
 
@@ -165,7 +165,7 @@ export class Slots {
   }
 
   /** Counts work that may bring runs, until that work is done. */
-  expecting<T>(work: Promise<T>): Promise<T> {
+  bringing<T>(work: Promise<T>): Promise<T> {
     this.#onTheirWay += 1;
     return work.finally(() => {
       this.#onTheirWay -= 1;
@@ -194,7 +194,7 @@ export class Slots {
 
   #freed(): void {
     this.#tell();
-    this.#lease.hold(this.isBusy);
+    this.#lease.keepAlive(this.isBusy);
     this.#dispatch.slotFreed();
   }
 

@@ -14,7 +14,7 @@ type Sent = {
   readonly parts: number;
 };
 
-export type SuspectParts = {
+export type SuspectComponents = {
   readonly lease: Pick<Lease, "id">;
   readonly claims: Pick<Claims, "isOurs">;
   readonly slots: Slots;
@@ -27,7 +27,7 @@ export type SuspectParts = {
  */
 export class Suspects {
   readonly #store: Pick<Store, "commit">;
-  readonly #parts: SuspectParts;
+  readonly #components: SuspectComponents;
   readonly #maxTakeovers: number;
   readonly #scheduler: Scheduler;
   readonly #logger: Logger;
@@ -42,13 +42,13 @@ export class Suspects {
 
   constructor(
     store: Pick<Store, "commit">,
-    parts: SuspectParts,
+    components: SuspectComponents,
     maxTakeovers: number,
     scheduler: Scheduler,
     logger: Logger,
   ) {
     this.#store = store;
-    this.#parts = parts;
+    this.#components = components;
     this.#maxTakeovers = maxTakeovers;
     this.#scheduler = scheduler;
     this.#logger = logger;
@@ -89,13 +89,13 @@ export class Suspects {
     for (const [iid, { claim }] of this.#sent) {
       const isOurs = owned.get(iid)?.claimNumber === claim.claimNumber;
       // The heartbeat may be older than the claim. Then the run is known here.
-      if (!isOurs && !this.#parts.slots.isKnown({ iid })) this.#sent.delete(iid);
+      if (!isOurs && !this.#components.slots.isKnown({ iid })) this.#sent.delete(iid);
     }
   }
 
   /** Calls `begin` when it is the run's turn, if its claim is still ours. Resolves when the turn is over. */
   alone(claimed: Claimed, begin: () => Promise<void>): Promise<void> {
-    const { lease, claims, slots } = this.#parts;
+    const { lease, claims, slots } = this.#components;
     const arrival = slots.expect([claimed]);
     const runner = lease.id;
     const isOurs = (): boolean => claims.isOurs(runner) && arrival.isExpected(claimed);

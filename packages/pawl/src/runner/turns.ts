@@ -22,7 +22,7 @@ import type { TicketPolls } from "./ticket-polls.js";
  */
 const NOTE_RUNNING_MS = 500;
 
-export type TurnParts = {
+export type TurnComponents = {
   readonly lease: Lease;
   readonly claims: Claims;
   readonly slots: Slots;
@@ -31,7 +31,7 @@ export type TurnParts = {
   readonly commits: Committer;
   readonly dispatch: Dispatch;
   /** The listeners that are told when a run leaves its slot. */
-  readonly leaves: EndListeners;
+  readonly slotListeners: EndListeners;
 };
 
 export type TurnContext = {
@@ -54,7 +54,7 @@ export class Turns {
   readonly #entries: ReadonlyMap<string, WorkflowEntry>;
   readonly #engine: () => EngineContext;
   #context: EngineContext | null = null;
-  readonly #parts: TurnParts;
+  readonly #components: TurnComponents;
   readonly #host: RunHost;
   readonly #suspects: Suspects;
   readonly #notices: Notices;
@@ -67,20 +67,20 @@ export class Turns {
   constructor(
     store: Store,
     entries: ReadonlyMap<string, WorkflowEntry>,
-    parts: TurnParts,
+    components: TurnComponents,
     { engine, notices, runtime, logger }: TurnContext,
     maxTakeovers: number,
   ) {
     this.#store = store;
     this.#entries = entries;
     this.#engine = engine;
-    this.#parts = parts;
+    this.#components = components;
     this.#notices = notices;
     this.#scheduler = runtime.scheduler;
     this.#logger = logger;
-    const { commits, lease, polls } = parts;
+    const { commits, lease, polls } = components;
     this.#host = { commits, lease, polls, turns: this };
-    this.#suspects = new Suspects(store, parts, maxTakeovers, runtime.scheduler, logger);
+    this.#suspects = new Suspects(store, components, maxTakeovers, runtime.scheduler, logger);
   }
 
   // How a turn begins.
@@ -90,7 +90,7 @@ export class Turns {
     const turns: Promise<void>[] = [];
     const toLoad: Claimed[] = [];
     for (const each of claimed) {
-      const live = this.#parts.live.take(each);
+      const live = this.#components.live.take(each);
       if (live !== null) turns.push(this.#resume(live, each, budget));
       else if (each.resuming && !this.#suspects.isHopeless(each)) toLoad.push(each);
       else turns.push(this.#enterNew(each, null, budget));
@@ -127,7 +127,7 @@ export class Turns {
 
   /** Loads histories in a later read than the claim. In one read, the last owner's final commit could be missed. */
   async #loadAll(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
-    const { slots, lease, claims } = this.#parts;
+    const { slots, lease, claims } = this.#components;
     const arrival = slots.expect(claimed);
     const runner = lease.id;
     try {
@@ -155,7 +155,7 @@ export class Turns {
     const turn = this.#enter(run, budget);
     const hasUnseenEvents = claimed.eventCount > run.seenEvents;
     run.resume(claimed, hasUnseenEvents);
-    if (hasUnseenEvents) this.#parts.polls.soon(run);
+    if (hasUnseenEvents) this.#components.polls.soon(run);
     return turn;
   }
 
@@ -177,22 +177,22 @@ export class Turns {
   /** Gives a slot to a run that has its ticket. Resolves when the turn is over. */
   #enter(run: Run, budget: StepBudget | null): Promise<void> {
     // A restarted run can come here before the poll that tells that its old claim is lost.
-    const former = this.#parts.slots.get(run.iid);
+    const former = this.#components.slots.get(run.iid);
     if (former !== undefined) this.#lose(former, "it was claimed anew");
     run.budget = budget;
-    const turn = this.#parts.slots.enter(run);
+    const turn = this.#components.slots.enter(run);
     if (this.isStopping) run.drain();
     return turn;
   }
 
   /** Reopens a live run whose code called a step before the run was due. */
   reopen(run: Run): void {
-    const { live, slots, claims } = this.#parts;
+    const { live, slots, claims } = this.#components;
     if (!live.has(run) || slots.isArriving(run) || this.isStopping) return;
     const { iid } = run;
     const arrival = slots.expect([{ iid }]);
     claims
-      .oneByOne(async () => this.beginAlone(await claims.reopened(run)))
+      .oneByOne(async () => this.beginAlone(await claims.reopen(run)))
       .catch((error: unknown) => {
         this.#logger.warn("reopen.failed", { error: String(error) });
       })
@@ -213,7 +213,9 @@ export class Turns {
   noteSoon(): void {
     this.#noting ??= this.#scheduler.after(NOTE_RUNNING_MS, () => {
       this.#noting = null;
-      const isLeft = Array.from(this.#parts.slots.runs, (run) => run.noteRunning(NOTE_RUNNING_MS));
+      const isLeft = Array.from(this.#components.slots.runs, (run) =>
+        run.noteRunning(NOTE_RUNNING_MS),
+      );
       if (isLeft.includes(true)) this.noteSoon();
     });
   }
@@ -221,10 +223,10 @@ export class Turns {
   // How a turn ends.
 
   ended(run: Run, how: TurnEnd): void {
-    const { live, dispatch, lease, leaves } = this.#parts;
+    const { live, dispatch, lease, slotListeners } = this.#components;
     const end = how === "finished" ? run.end : null;
     this.#leave(run);
-    leaves.tell(run.key, end);
+    slotListeners.tell(run.key, end);
     if (how === "parked" || how === "paused") live.keep(run);
     // A held run is "gone", but it comes back when its hold ends.
     const wakeAt = how === "parked" || how === "gone" ? run.wakeAt : null;
@@ -244,7 +246,7 @@ export class Turns {
 
   /** Gives up all runs, because the lease ran out and others may have taken everything. */
   lostAll(): void {
-    for (const run of this.#parts.slots.runs) this.#lose(run, "the lease ran out");
+    for (const run of this.#components.slots.runs) this.#lose(run, "the lease ran out");
   }
 
   /** Handles a part whose data the database refuses. */
@@ -269,11 +271,11 @@ export class Turns {
   forget(run: Run, reason: string): void {
     run.discard(reason);
     this.#leave(run);
-    this.#parts.leaves.tell(run.key, null);
+    this.#components.slotListeners.tell(run.key, null);
   }
 
   #leave(run: Run): void {
-    const { polls, slots } = this.#parts;
+    const { polls, slots } = this.#components;
     polls.forget(run);
     slots.leave(run);
     if (slots.isBusy) return;

@@ -36,10 +36,10 @@ export type RunnerContext = {
   readonly engine: () => EngineContext;
 };
 
-export type RunnerParts = ReturnType<typeof runnerParts>;
+export type RunnerComponents = ReturnType<typeof runnerComponents>;
 
-/** Creates the parts of a runner, and gives each of them the others that it needs. */
-export function runnerParts(
+/** Creates the components of a runner, and gives each of them the others that it needs. */
+export function runnerComponents(
   store: Store,
   entries: ReadonlyMap<string, WorkflowEntry>,
   lanes: readonly Lane[],
@@ -63,19 +63,19 @@ export function runnerParts(
     refused: (run, part, message) => turns.refused(run, part, message),
   });
   const polls = new TicketPolls(store, lease, slots, runtime, logger, { lost, failed });
-  const leaves = new EndListeners(scheduler);
+  const slotListeners = new EndListeners(scheduler);
   const ends = new EndListeners(scheduler);
-  const turnParts = { lease, claims, slots, live, polls, commits, dispatch, leaves };
-  const turns: Turns = new Turns(store, entries, turnParts, context, options.maxTakeovers);
+  const turnComponents = { lease, claims, slots, live, polls, commits, dispatch, slotListeners };
+  const turns: Turns = new Turns(store, entries, turnComponents, context, options.maxTakeovers);
   const peers = new PeerHints(store.hints, runtime, logger, ends, {
     due: (inMs) => dispatch.soon(inMs),
     changed: (owner, target) => starts.doubt(owner, target),
   });
   notices.ended.subscribe(ends.hear);
   if (store.hints !== undefined) notices.ended.subscribe((target) => peers.ended(target));
-  const startParts = { lease, slots, live, dispatch, turns, polls, peers, hooks };
-  const starts: LocalStarts = new LocalStarts(startParts);
+  const startComponents = { lease, slots, live, dispatch, turns, polls, peers, hooks };
+  const starts: LocalStarts = new LocalStarts(startComponents);
   const unknownWork = new UnknownWork(store, lanes, hooks.names, clock, logger);
-  const parts = { dispatch, lease, slots, live, claims, commits, polls, turns, peers, starts };
-  return { ...parts, unknownWork, ends: new LocalEnds(slots, leaves, ends, peers) };
+  const components = { dispatch, lease, slots, live, claims, commits, polls, turns, peers, starts };
+  return { ...components, unknownWork, ends: new LocalEnds(slots, slotListeners, ends, peers) };
 }
