@@ -1,23 +1,32 @@
 import { WorkflowError, type Logger } from "pawl";
-import { encodeError, type InstanceStore } from "pawl/durable-object";
+import {
+  encodeError,
+  type ControlRequest,
+  type InstanceStore,
+  type Target,
+} from "pawl/durable-object";
 import { isForCallers, thrownThere } from "./calls.js";
 import type { WorkflowsObject } from "./namespace.js";
 
 // Objects of one namespace ask each other about their instances. Every verb may be sent twice, and applies once.
 
+/** The verbs that travel as they are. `control` travels as its command: objects still call that which run older code. */
 const verbs = {
   create: true,
   sendEvent: true,
+  get: true,
+  list: true,
+  history: true,
+} as const satisfies { [V in Exclude<keyof InstanceStore, "fits" | "control">]: true };
+
+const commands = {
   pause: true,
   resume: true,
   terminate: true,
   restart: true,
-  get: true,
-  list: true,
-  history: true,
-} as const satisfies { [V in Exclude<keyof InstanceStore, "fits">]: true };
+} as const satisfies { [C in ControlRequest["command"]]: true };
 
-type SiblingVerb = keyof typeof verbs;
+type SiblingVerb = keyof typeof verbs | keyof typeof commands;
 
 export type SiblingCall = {
   readonly verb: SiblingVerb | "spread";
@@ -36,9 +45,11 @@ export function siblingStore(object: () => WorkflowsObject): InstanceStore<never
     (verb: SiblingVerb) =>
     (...args: unknown[]): Promise<never> =>
       askSibling(object, { verb, args }) as Promise<never>;
-  return Object.fromEntries(
-    Object.keys(verbs).map((verb) => [verb, ask(verb as SiblingVerb)]),
-  ) as unknown as InstanceStore<never>;
+  return {
+    ...Object.fromEntries(Object.keys(verbs).map((verb) => [verb, ask(verb as SiblingVerb)])),
+    control: (target: Target, request: ControlRequest) =>
+      ask(request.command)(target, "operationId" in request ? request.operationId : undefined),
+  } as unknown as InstanceStore<never>;
 }
 
 export async function askSibling(
@@ -72,10 +83,17 @@ export async function answerSibling(
   logger: Logger,
 ): Promise<SiblingAnswer> {
   try {
+    if (Object.hasOwn(commands, verb) && Array.isArray(args)) {
+      const [target, operationId] = args;
+      const request = { command: verb, ...(operationId === undefined ? {} : { operationId }) };
+      return { value: await here.control(target as Target, request as ControlRequest) };
+    }
     if (!Object.hasOwn(verbs, verb) || !Array.isArray(args)) {
       throw new WorkflowError("INVALID_REQUEST", "there is no such verb");
     }
-    const perform = here[verb as SiblingVerb] as (...given: readonly unknown[]) => Promise<unknown>;
+    const perform = here[verb as keyof typeof verbs] as (
+      ...given: readonly unknown[]
+    ) => Promise<unknown>;
     return { value: await perform(...args) };
   } catch (error) {
     if (isForCallers(error)) return { error: encodeError(error) };

@@ -27,6 +27,7 @@ export { decodeError, encodeError } from "./model/error-codec.js";
 export { placeOf, spreadStore, type ShardMap } from "./instances/spread-store.js";
 export type { Target } from "./store/records.js";
 export type { InstanceStore } from "./store/instance-store.js";
+export type { ControlRequest } from "./store/store.js";
 export type { NextAlarm, ObjectStorage };
 
 export type DurableObjectStoreOptions = {

@@ -31,6 +31,10 @@ import {
   targetOf,
   unique,
   waiting,
+  pause,
+  resume,
+  restart,
+  terminate,
 } from "../src/testing/conformance/build.js";
 import { database } from "./support/database.js";
 import { type Proxy, proxy } from "./support/proxy.js";
@@ -171,21 +175,21 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
   }),
   "pause of a queued run": scenario({
     prepare: (store) => create(store, workflow()),
-    act: (store, run) => store.pause(targetOf(run)),
+    act: (store, run) => store.control(targetOf(run), pause),
     observe: seen,
   }),
   "pause of a running run": scenario({
     prepare: (store) => leasedRun(store, workflow()),
-    act: async (store, run) => (await store.pause(targetOf(run))).kind,
+    act: async (store, run) => (await store.control(targetOf(run), pause)).kind,
     observe: seen,
   }),
   resume: scenario({
     prepare: async (store) => {
       const run = await create(store, workflow());
-      await store.pause(targetOf(run));
+      await store.control(targetOf(run), pause);
       return run;
     },
-    act: (store, run) => store.resume(targetOf(run)),
+    act: (store, run) => store.control(targetOf(run), resume),
     observe: seen,
   }),
   terminate: scenario({
@@ -193,7 +197,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
       ...(await leasedRun(store, workflow())),
       operation: `o${unique()}`,
     }),
-    act: async (store, run) => (await store.terminate(targetOf(run), run.operation)).kind,
+    act: async (store, run) => (await store.control(targetOf(run), terminate(run.operation))).kind,
     observe: seen,
   }),
   restart: scenario({
@@ -201,7 +205,7 @@ const scenarios: Readonly<Record<string, Scenario<unknown>>> = {
       ...(await leasedRun(store, workflow())),
       operation: `o${unique()}`,
     }),
-    act: async (store, run) => (await store.restart(targetOf(run), run.operation)).kind,
+    act: async (store, run) => (await store.control(targetOf(run), restart(run.operation))).kind,
     observe: seen,
   }),
   register: scenario({
@@ -441,9 +445,13 @@ async function overtake(
     let applied = false;
     const cut = line.cut("reply", n, async () => {
       applied = (await look(run)).runs > 1 || (await look(run)).ended;
-      await direct[newer](targetOf(run), `newer-${unique()}`);
+      const operationId = `newer-${unique()}`;
+      await direct.control(targetOf(run), { command: newer, operationId });
     });
-    const { kind: answer } = await store[first](targetOf(run), `first-${unique()}`);
+    const { kind: answer } = await store.control(targetOf(run), {
+      command: first,
+      operationId: `first-${unique()}`,
+    });
     happened = cut.happened;
     if (!happened) break;
     expect(answer, `${kind}, cut at reply ${n}`).toBe("ok");

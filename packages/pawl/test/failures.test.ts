@@ -29,6 +29,7 @@ import {
   someInstances,
   recordedSteps,
   targetOf,
+  pause,
 } from "../src/testing/conformance/build.js";
 import { inTime, untilNotBusy } from "../src/testing/conformance/concurrency.js";
 import {
@@ -260,7 +261,7 @@ describe.each(servers)("a lock on %s that another session holds", (kind: Kind) =
       await makeTheOtherTheVictim(db, user);
       await user.query(`SELECT iid FROM ${db.table("instance")} FOR UPDATE`);
       // The pause locks the ticket, then waits for the instance.
-      const pausing = store.pause(targetOf(run));
+      const pausing = store.control(targetOf(run), pause);
       pausing.catch(() => {}); // reported below
       await untilBlocked(db, watcher);
       await user.query(`SELECT tid FROM ${db.table("ticket")} FOR UPDATE`);

@@ -20,6 +20,9 @@ import {
   release,
   targetOf,
   unique,
+  pause,
+  restart,
+  terminate,
 } from "../src/testing/conformance/build.js";
 import { inTime, untilNotBusy } from "../src/testing/conformance/concurrency.js";
 import { mysqlFamily, postgres } from "./fixtures.js";
@@ -122,7 +125,7 @@ describe.skipIf(!canStartServers).each(servers)("%s with a default of", (kind: K
         const run = await leasedRun(store);
         await store.sendEvent(targetOf(run), anEvent());
         await commitOk(store, aPart(run, { seenEvents: 1, next: parkFor(["paid"]) }));
-        await store.pause(targetOf(run));
+        await store.control(targetOf(run), pause);
         expect(await levelsSeen(db, session)).toEqual(["READ COMMITTED"]);
         await session.query(kind === "postgres" ? "BEGIN" : "START TRANSACTION");
         await session.query(`UPDATE ${db.table("ticket")} SET takeovers = 0`);
@@ -176,7 +179,7 @@ type Act = (store: Store, scene: Scene) => Promise<unknown>;
  * lock.
  */
 const holders = {
-  restart: (store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`),
+  restart: (store, { run, tag }) => store.control(targetOf(run), restart(`restart-${tag}`)),
   complete: (store, { run }) => commit(store, aPart(run, { steps: [aStep(1)], next: complete() })),
 } satisfies Record<string, Act>;
 type Holder = keyof typeof holders;
@@ -211,9 +214,9 @@ const others: Readonly<Record<string, Act>> = {
     const request = { iid, runNumber, claimNumber, seenEvents: 0 };
     return untilNotBusy(async () => (await store.poll([request]))[0]!);
   },
-  pause: (store, { run }) => store.pause(targetOf(run)),
-  terminate: (store, { run }) => store.terminate(targetOf(run), `another-${unique()}`),
-  restart: (store, { run }) => store.restart(targetOf(run), `another-${unique()}`),
+  pause: (store, { run }) => store.control(targetOf(run), pause),
+  terminate: (store, { run }) => store.control(targetOf(run), terminate(`another-${unique()}`)),
+  restart: (store, { run }) => store.control(targetOf(run), restart(`another-${unique()}`)),
 };
 
 /** Returns a store that, when told that a run is busy, waits until the other session is through. */

@@ -50,22 +50,24 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
 
   async pause(): Promise<void> {
     const { store } = await this.#ready();
-    this.#check(await store.pause(this.#target));
+    this.#check(await store.control(this.#target, { command: "pause" }));
   }
 
   async resume(): Promise<void> {
     const { store } = await this.#ready();
-    this.#check(await store.resume(this.#target));
+    this.#check(await store.control(this.#target, { command: "resume" }));
   }
 
   async terminate(): Promise<void> {
     const { store } = await this.#ready();
-    this.#check(await store.terminate(this.#target, this.#scope.newId()));
+    const operationId = this.#scope.newId();
+    this.#check(await store.control(this.#target, { command: "terminate", operationId }));
   }
 
   async restart(): Promise<void> {
     const { store } = await this.#ready();
-    this.#check(await store.restart(this.#target, this.#scope.newId()));
+    const operationId = this.#scope.newId();
+    this.#check(await store.control(this.#target, { command: "restart", operationId }));
   }
 
   async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {

@@ -4,6 +4,7 @@ import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type {
   Claimed,
   ControlAnswer,
+  ControlRequest,
   CreateAnswer,
   EventPlace,
   NewEvent,
@@ -17,6 +18,14 @@ import type { HooksOfProcess, RunStarts, StartedInstance } from "./ports.js";
 /** A list leaves out longer outputs, so that a page of a hundred instances stays small. */
 const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
+/** Whether a command makes a run due, ends it, or neither. The first two may post to hooks, which are registered first. */
+const effects: { readonly [C in ControlRequest["command"]]: "due" | "ended" | "none" } = {
+  pause: "none",
+  resume: "due",
+  terminate: "ended",
+  restart: "due",
+};
+
 /**
  * Returns the store as callers of this process use it. It tells the runner, hooks and readers of the process what they
  * should see to.
@@ -27,25 +36,19 @@ export function localStore<Tx>(
   hooks: HooksOfProcess,
   notices: Notices,
 ): InstanceStore<Tx> {
-  /**
-   * Returns the store once the hooks of this process are registered, so that they are told of the write that follows.
-   */
-  async function registered(): Promise<Store<Tx>> {
-    await hooks.registered();
-    return store;
-  }
-
-  /** Follows up on a change of a run. The run's owner, if it has one, should poll its ticket. */
-  async function followed(
-    target: Target,
-    change: Promise<ControlAnswer>,
-    more: () => void = () => {},
-  ): Promise<ControlAnswer> {
-    const answer = await change;
+  /** Changes a run. The run's owner, if it has one, should poll its ticket afterwards. */
+  async function control(target: Target, request: ControlRequest): Promise<ControlAnswer> {
+    const effect = effects[request.command];
+    if (effect !== "none") await hooks.registered();
+    const answer = await store.control(target, request);
     notices.changed.tell(target, undefined);
     if (answer.kind !== "ok") return answer;
     if (answer.owner !== null) starts.poke(answer.owner, target);
-    more();
+    if (effect === "due") starts.wake();
+    if (effect === "ended") {
+      notices.ended.tell(target, null);
+      notices.posted.tell("onInstanceFinished", undefined);
+    }
     return answer;
   }
 
@@ -107,17 +110,7 @@ export function localStore<Tx>(
       return sendEagerly(target, event);
     },
 
-    pause: (target) => followed(target, store.pause(target)),
-    resume: async (target) =>
-      followed(target, (await registered()).resume(target), () => starts.wake()),
-    terminate: async (target, operationId) =>
-      followed(target, (await registered()).terminate(target, operationId), () => {
-        notices.ended.tell(target, null);
-        notices.posted.tell("onInstanceFinished", undefined);
-      }),
-    restart: async (target, operationId) =>
-      followed(target, (await registered()).restart(target, operationId), () => starts.wake()),
-
+    control,
     get: (target) => store.get(target),
     async list(query) {
       const page = await store.list(query);

@@ -119,7 +119,7 @@ describe("a list over several stores", () => {
   test("filters by status, for live and for ended instances", async () => {
     await createInTurn();
     const paused = ids.filter((_, n) => n % 3 === 1);
-    for (const id of paused) await all.pause(target(id));
+    for (const id of paused) await all.control(target(id), { command: "pause" });
     const complete = ids.filter((_, n) => n % 3 === 0);
     for (const id of complete) {
       await worldOf(id).turn(target(id), { kind: "complete", output: '"x"' });

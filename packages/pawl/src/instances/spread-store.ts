@@ -32,10 +32,7 @@ export function spreadStore<Tx>(places: ShardMap<Tx>): InstanceStore<Tx> {
   return {
     create: (rows, options) => createSpread(places, rows, options),
     sendEvent: (target, event, options) => places.of(target).sendEvent(target, event, options),
-    pause: (target) => places.of(target).pause(target),
-    resume: (target) => places.of(target).resume(target),
-    terminate: (target, operationId) => places.of(target).terminate(target, operationId),
-    restart: (target, operationId) => places.of(target).restart(target, operationId),
+    control: (target, request) => places.of(target).control(target, request),
     get: (target) => places.of(target).get(target),
     history: (target, query) => places.of(target).history(target, query),
     list: (query) => listSpread(places, query),

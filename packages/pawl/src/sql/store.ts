@@ -199,11 +199,10 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       tx === undefined
         ? run("request", verbs.sendEvent, target, event, lease ?? null)
         : runWithin(tx, verbs.postEvent, target, event, newId(), hooked),
-    pause: (target) => run("request", verbs.control, "pause", target, null),
-    resume: (target) => run("request", verbs.control, "resume", target, null),
-    terminate: (target, operationId) =>
-      run("request", verbs.control, "terminate", target, operationId),
-    restart: (target, operationId) => run("request", verbs.control, "restart", target, operationId),
+    control: (target, request) => {
+      const operationId = "operationId" in request ? request.operationId : null;
+      return run("request", verbs.control, request.command, target, operationId);
+    },
 
     register: (runner, leaseMs) => run("engine", verbs.register, runner, leaseMs),
     heartbeat: (runner, leaseMs) => run("engine", verbs.heartbeat, runner, leaseMs),

@@ -12,7 +12,7 @@ import type {
 /** What callers ask about instances; the other verbs are for those who run them. */
 export interface InstanceStore<Tx = unknown> extends Pick<
   Store<Tx>,
-  "pause" | "resume" | "terminate" | "restart" | "get" | "history"
+  "control" | "get" | "history"
 > {
   create(
     instances: readonly NewInstance[],

@@ -66,17 +66,14 @@ export interface Store<Tx = unknown> {
     options?: InTransaction<Tx> & { readonly lease?: LeaseOnWake | undefined },
   ): Promise<SendEventAnswer>;
 
-  /** Parked → paused at once; leased → flagged, paused at the next step boundary. */
-  pause(target: Target): Promise<ControlAnswer>;
-  /** Paused → queued and due now; a pending pause is cancelled; otherwise no effect. */
-  resume(target: Target): Promise<ControlAnswer>;
   /**
-   * Ends the run and removes its ticket. An operation id is carried out once, whatever was asked in between:
-   * sent again it succeeds and changes nothing.
+   * Carries out what a caller asks of an instance, as the transition table says:
+   * - pause: a parked run is paused at once; a leased one is flagged, and pauses at its next step boundary.
+   * - resume: a paused run is queued and due now, and a pending pause is cancelled. Otherwise it has no effect.
+   * - terminate: the run ends and its ticket is removed.
+   * - restart: a new run replaces the current one and is due now. The old run stays readable.
    */
-  terminate(target: Target, operationId: string): Promise<ControlAnswer>;
-  /** Replaces the run by a new one, due now; the old one stays readable. */
-  restart(target: Target, operationId: string): Promise<ControlAnswer>;
+  control(target: Target, request: ControlRequest): Promise<ControlAnswer>;
 
   /** A runner's row must exist before it claims. An id is used once: a retired or dead one never returns. */
   register(runner: string, leaseMs: number): Promise<void>;
@@ -229,6 +226,15 @@ export type EventPlace = {
   readonly number: number;
   readonly createdAt: DbTime;
 };
+
+/**
+ * A command, and what it needs. A pause or a resume may arrive twice: the second changes nothing. Any other command has
+ * an operation id and is carried out once per id, whatever was asked in between; sent again, it succeeds and changes
+ * nothing.
+ */
+export type ControlRequest =
+  | { readonly command: "pause" | "resume" }
+  | { readonly command: "terminate" | "restart"; readonly operationId: string };
 
 export type ControlAnswer =
   | { readonly kind: "ok"; readonly status: InstanceStatusName; readonly owner: string | null }

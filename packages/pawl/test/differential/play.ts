@@ -192,7 +192,7 @@ export class Play {
         return this.#transaction(operation.work, operation.end);
       case "pause":
       case "resume": {
-        const answer = await this.#ask(op, this.#target(operation.target));
+        const answer = await this.#ask("control", this.#target(operation.target), { command: op });
         this.#reached(`${op} → ${answer.kind === "ok" ? answer.status : answer.kind}`);
         return;
       }
@@ -322,7 +322,7 @@ export class Play {
 
   async #control(control: Control): Promise<void> {
     const { command, target, operationId } = control;
-    const answer = await this.#ask(command, target, operationId);
+    const answer = await this.#ask("control", target, { command, operationId });
     this.#reached(`${command} → ${answer.kind}`);
     if (!this.#controls.includes(control)) this.#controls.push(control);
   }
@@ -651,7 +651,7 @@ export class Play {
     await this.#claim(this.#runners.at(-1), this.#lanes, ALL, 0);
     for (const { workflow, id } of this.#targets) {
       const target = { workflow, id };
-      await this.#ask("resume", target);
+      await this.#ask("control", target, { command: "resume" });
       // The event's time shows what the run's owner has seen last.
       await this.#ask("sendEvent", target, { eventId: "last", type: "paid", payload: null });
     }

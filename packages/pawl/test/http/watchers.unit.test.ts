@@ -5,6 +5,7 @@ import { Watchers, type Watch } from "../../src/http/watchers.js";
 import type { EndListener } from "../../src/instances/ports.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
 import type { AttemptWrite, Next, StepWrite } from "../../src/store/store.js";
+import { pause, restart, resume, terminate } from "../../src/testing/conformance/build.js";
 import { instancesWorld } from "../support/instances.js";
 import { until } from "../support/until.js";
 
@@ -136,18 +137,18 @@ test("a change that is written here is reported at once, and once", async () => 
 test("control through the same store is reported at once", async () => {
   const w = await watchedWorld();
   const seen = follow(await w.watchers.watch(target));
-  for (const [act, status] of [
-    ["pause", "paused"],
-    ["resume", "queued"],
-    ["terminate", "terminated"],
+  for (const [request, status] of [
+    [pause, "paused"],
+    [resume, "queued"],
+    [terminate("end"), "terminated"],
   ] as const) {
-    await w.world.context.store[act](target, act);
+    await w.world.context.store.control(target, request);
     await until(() => seen.at(-1) === `status ${status}`, status);
   }
   const over = await w.watchers.watch(target);
   expect(over.isEnded).toBe(true);
   expect(over.take().map(inShort)).toEqual(["status terminated"]);
-  await w.world.context.store.restart(target, "again");
+  await w.world.context.store.control(target, restart("again"));
   const again = follow(await w.watchers.watch(target));
   expect(again).toEqual(["status queued"]);
 });
@@ -196,6 +197,6 @@ test("a reader goes on from its cursor, in the same run only", async () => {
   expect(await after(119)).toEqual(["status running"]);
   expect((await after(59))[0]).toBe("step 61 completed 1");
   expect(await after(120)).toEqual([]);
-  await w.world.context.store.restart(target, "again");
+  await w.world.context.store.control(target, restart("again"));
   expect(await after(120)).toEqual(["status queued"]);
 });

@@ -588,9 +588,10 @@ class Simulation implements FaultPlan {
     if (id === undefined || this.#checker.ticketOf(id) === undefined) return;
     const target = { workflow: "program", id };
     const { store } = this.#database;
-    const { kind } = await (verb === "pause"
-      ? store.pause(target)
-      : store.restart(target, `op${++this.#tokens}`));
+    const { kind } = await store.control(
+      target,
+      verb === "pause" ? { command: verb } : { command: verb, operationId: `op${++this.#tokens}` },
+    );
     this.note(`someone has a ${verb} for ${id}: ${kind}`);
     this.#guard(() => this.#checkState(this.#snapshot()));
   }

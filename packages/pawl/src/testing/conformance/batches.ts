@@ -19,6 +19,7 @@ import {
   someInstances,
   recordedSteps,
   targetOf,
+  terminate,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { hostileTexts, mebibyteText } from "./text.js";
@@ -29,7 +30,7 @@ export const batchCases: readonly ConformanceCase[] = [
   stillTime("each part of a batch answers for itself, in order", async ({ store }) => {
     const runs: Leased[] = [];
     for (let i = 0; i < 5; i++) runs.push(await leasedRun(store));
-    await store.terminate(targetOf(runs[2]!), "terminate");
+    await store.control(targetOf(runs[2]!), terminate("terminate"));
     const nexts = [
       { kind: "continue" } as const,
       parkFor(["x"]),

@@ -4,6 +4,7 @@ import type {
   AttemptWrite,
   Claimed,
   ClaimRequest,
+  ControlRequest,
   RunMessage,
   HistoryRow,
   HistoryQuery,
@@ -48,6 +49,17 @@ export function anInstance(given: Partial<NewInstance> = {}): NewInstance {
 
 export function someInstances(count: number, given: Partial<NewInstance> = {}): NewInstance[] {
   return Array.from({ length: count }, () => anInstance(given));
+}
+
+export const pause: ControlRequest = { command: "pause" };
+export const resume: ControlRequest = { command: "resume" };
+
+export function terminate(operationId: string): ControlRequest {
+  return { command: "terminate", operationId };
+}
+
+export function restart(operationId: string): ControlRequest {
+  return { command: "restart", operationId };
 }
 
 /** A completed `do` step. */
@@ -321,19 +333,19 @@ const reach: {
   waiting,
   waitingForPause: async (store, given) => {
     const run = await leasedRun(store, given);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     return run;
   },
   paused: async (store, given) => {
     const run = await create(store, given);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     return run;
   },
   complete: (store, given) => finished(store, complete(), given),
   errored: (store, given) => finished(store, failWith(), given),
   terminated: async (store, given) => {
     const run = await create(store, given);
-    await store.terminate(targetOf(run), `terminate-${unique()}`);
+    await store.control(targetOf(run), terminate(`terminate-${unique()}`));
     return run;
   },
 };

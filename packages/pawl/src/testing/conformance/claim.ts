@@ -26,6 +26,8 @@ import {
   takeOver,
   targetOf,
   waiting,
+  pause,
+  resume,
 } from "./build.js";
 import { atOnce, inTime, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -201,7 +203,7 @@ export const claimCases: readonly ConformanceCase[] = [
       await inState(store, state);
     }
     const parked = await waiting(store, { wake: { inMs: 10 } });
-    await store.pause(targetOf(parked));
+    await store.control(targetOf(parked), pause);
     clock.advance(1_000);
     equal(await claim(store, await aRunner(store)), [], "claimed");
   }),
@@ -280,8 +282,8 @@ export const claimCases: readonly ConformanceCase[] = [
 
   stillTime("a run paused before its code ran is still claimed as new", async ({ store }) => {
     const run = await create(store);
-    await store.pause(targetOf(run));
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), pause);
+    await store.control(targetOf(run), resume);
     matches(await claimOne(store), { resuming: false, params: run.params }, "claimed");
   }),
 
@@ -347,7 +349,7 @@ export const claimCases: readonly ConformanceCase[] = [
     async (world) => {
       const { store } = world;
       const run = await leasedRun(store);
-      await store.pause(targetOf(run));
+      await store.control(targetOf(run), pause);
       await letRunnersDie(world);
       equal(await claim(store, await aRunner(store)), [], "claimed");
       equal(await currentStatus(store, run), "paused", "the status");
@@ -356,7 +358,7 @@ export const claimCases: readonly ConformanceCase[] = [
         { kind: "lost" },
         "the dead turn",
       );
-      await store.resume(targetOf(run));
+      await store.control(targetOf(run), resume);
       const resumed = { resuming: true, takenOver: false, takeovers: 1 };
       matches(await claimOne(store), resumed, "after the resume");
     },

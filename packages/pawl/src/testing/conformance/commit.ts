@@ -22,6 +22,8 @@ import {
   takeOver,
   targetOf,
   unique,
+  pause,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -202,8 +204,8 @@ export const commitCases: readonly ConformanceCase[] = [
       const [plain, told, parked, gone, paused] = runs as [Leased, Leased, Leased, Leased, Leased];
       await sendTo(store, told, anEvent("later"));
       await commitOk(store, aPart(parked, { seenEvents: 1, next: parkFor(["other"]) }));
-      await store.terminate(targetOf(gone), "terminate");
-      await store.pause(targetOf(paused));
+      await store.control(targetOf(gone), terminate("terminate"));
+      await store.control(targetOf(paused), pause);
       const parts = runs.map((run) =>
         aPart(run, {
           partNumber: 2,

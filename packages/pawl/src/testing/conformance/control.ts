@@ -7,7 +7,13 @@ import {
   userCommands,
 } from "../../model/transitions.js";
 import type { Target } from "../../store/records.js";
-import type { ControlAnswer, Next, SendEventAnswer, Store } from "../../store/store.js";
+import type {
+  ControlAnswer,
+  ControlRequest,
+  Next,
+  SendEventAnswer,
+  Store,
+} from "../../store/store.js";
 import { defined, equal, kindOf, matches, only } from "./assert.js";
 import {
   aPart,
@@ -40,6 +46,10 @@ import {
   targetOf,
   unique,
   waiting,
+  pause,
+  resume,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -53,10 +63,10 @@ const ask: {
     target: Target,
   ) => Promise<ControlAnswer | SendEventAnswer>;
 } = {
-  pause: (store, target) => store.pause(target),
-  resume: (store, target) => store.resume(target),
-  terminate: (store, target) => store.terminate(target, `terminate-${unique()}`),
-  restart: (store, target) => store.restart(target, `restart-${unique()}`),
+  pause: (store, target) => store.control(target, pause),
+  resume: (store, target) => store.control(target, resume),
+  terminate: (store, target) => store.control(target, terminate(`terminate-${unique()}`)),
+  restart: (store, target) => store.control(target, restart(`restart-${unique()}`)),
   sendEvent: (store, target) => store.sendEvent(target, anEvent("nobody awaits this")),
 };
 
@@ -100,7 +110,7 @@ const tableOfTurns = (["running", "waitingForPause"] as const).flatMap((state) =
     const { after } = outcomeOf(state, command);
     return stillTime(`${command} of a ${state} instance leads to ${after}`, async ({ store }) => {
       const run = await leasedRun(store);
-      if (state === "waitingForPause") await store.pause(targetOf(run));
+      if (state === "waitingForPause") await store.control(targetOf(run), pause);
       await commitOk(store, aPart(run, { next: ends[command] }));
       equal(await currentStatus(store, run), after, "the status");
     });
@@ -138,18 +148,18 @@ export const controlCases: readonly ConformanceCase[] = [
   stillTime("pause and resume name the runner that holds the run", async ({ store }) => {
     const run = await leasedRun(store);
     equal(
-      await store.pause(targetOf(run)),
+      await store.control(targetOf(run), pause),
       { kind: "ok", status: "waitingForPause", owner: run.runner },
       "pause",
     );
     equal(
-      await store.resume(targetOf(run)),
+      await store.control(targetOf(run), resume),
       { kind: "ok", status: "running", owner: run.runner },
       "resume",
     );
     const queued = await create(store);
     equal(
-      await store.pause(targetOf(queued)),
+      await store.control(targetOf(queued), pause),
       { kind: "ok", status: "paused", owner: null },
       "pause of a queued run",
     );
@@ -157,10 +167,10 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("a resumed run is due at once, whatever it waits for", async ({ store, clock }) => {
     const run = await waiting(store, { types: ["paid"], wake: { inMs: 600_000 } });
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     equal(await dueIn(store, run), null, "due while paused");
     clock.advance(10);
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     equal(await dueIn(store, run), 0, "due");
     matches(await claimOne(store), { iid: run.iid, resuming: true }, "claimed");
   }),
@@ -168,23 +178,23 @@ export const controlCases: readonly ConformanceCase[] = [
   stillTime("resuming a run that is not paused does not change when it is due", async (world) => {
     const { store } = world;
     const run = await waiting(store, { wake: { inMs: 5_000 } });
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     equal(await dueIn(store, run), 5_000, "due");
   }),
 
   stillTime("a resume that cancels a pause lets the turn park", async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), pause);
+    await store.control(targetOf(run), resume);
     const answer = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
     matches(answer, { state: "parked", pauseRequested: false }, "the answer");
   }),
 
   stillTime("a pause is forgotten once the run has gone on", async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     await commitOk(store, aPart(run, { next: parkUntil({ inMs: 0 }) }));
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     const next = await claimOne(store);
     const answer = await commitOk(store, aPart(next, { next: parkUntil({ inMs: 0 }) }));
     matches(answer, { state: "parked", pauseRequested: false }, "the next park");
@@ -197,9 +207,9 @@ export const controlCases: readonly ConformanceCase[] = [
       return only(answer.owned, "owned").pauseRequested;
     };
     equal(await requested(), false, "before");
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     equal(await requested(), true, "after a pause");
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     equal(await requested(), false, "after a resume");
   }),
 
@@ -207,7 +217,11 @@ export const controlCases: readonly ConformanceCase[] = [
     for (const state of liveStates) {
       const run = await inState(store, state, { workflow: state });
       clock.advance(100);
-      equal((await store.terminate(targetOf(run), "t")).kind, "ok", `terminate when ${state}`);
+      equal(
+        (await store.control(targetOf(run), terminate("t"))).kind,
+        "ok",
+        `terminate when ${state}`,
+      );
       matches(
         defined(await store.get(targetOf(run)), "the instance"),
         { status: "terminated", finishedAt: clock.now(), output: null, error: null },
@@ -227,17 +241,17 @@ export const controlCases: readonly ConformanceCase[] = [
     const { store, clock } = world;
     const run = await leasedRun(store);
     const finishedAt = clock.now();
-    const first = await store.terminate(targetOf(run), "operation-1");
+    const first = await store.control(targetOf(run), terminate("operation-1"));
     clock.advance(1_000);
     matches(
-      kindOf(await store.terminate(targetOf(run), "operation-1"), "ok", "sent again"),
+      kindOf(await store.control(targetOf(run), terminate("operation-1")), "ok", "sent again"),
       { status: "terminated" },
       "the second answer",
     );
     equal(first.kind, "ok", "the first answer");
     equal((await store.get(targetOf(run)))?.finishedAt, finishedAt, "finishedAt");
     equal(
-      await store.terminate(targetOf(run), "operation-2"),
+      await store.control(targetOf(run), terminate("operation-2")),
       { kind: "terminal", status: "terminated" },
       "another terminate",
     );
@@ -246,40 +260,46 @@ export const controlCases: readonly ConformanceCase[] = [
   stillTime("a restart sent again applies once", async ({ store }) => {
     const run = await finished(store);
     for (let i = 0; i < 2; i++) {
-      equal((await store.restart(targetOf(run), "operation-1")).kind, "ok", "the answer");
+      equal((await store.control(targetOf(run), restart("operation-1"))).kind, "ok", "the answer");
       equal((await store.get(targetOf(run)))?.runNumber, 2, "the run number");
     }
     const claimed = await claimOne(store);
-    equal((await store.restart(targetOf(run), "operation-1")).kind, "ok", "after a claim");
+    equal((await store.control(targetOf(run), restart("operation-1"))).kind, "ok", "after a claim");
     equal((await commitOk(store, aPart(claimed))).state, "leased", "the turn that goes on");
-    equal((await store.restart(targetOf(run), "operation-2")).kind, "ok", "another restart");
+    equal(
+      (await store.control(targetOf(run), restart("operation-2"))).kind,
+      "ok",
+      "another restart",
+    );
     equal((await store.get(targetOf(run)))?.runNumber, 3, "the run number");
   }),
 
   stillTime("terminate and restart do not apply again after newer operations", async (world) => {
     const { store, clock } = world;
     const run = await leasedRun(store);
-    const done: (readonly ["terminate" | "restart", string])[] = [];
+    const done: ControlRequest[] = [];
     const operations = [
-      ["restart", "operation-1"],
-      ["restart", "operation-2"],
-      ["terminate", "operation-3"],
-      ["restart", "operation-4"],
-      ["terminate", "operation-5"],
-      ["restart", "operation-6"],
-    ] as const;
+      restart("operation-1"),
+      restart("operation-2"),
+      terminate("operation-3"),
+      restart("operation-4"),
+      terminate("operation-5"),
+      restart("operation-6"),
+    ];
     for (const operation of operations) {
-      equal((await store[operation[0]](targetOf(run), operation[1])).kind, "ok", operation[1]);
+      const nth = `operation ${done.length + 1}`;
+      equal((await store.control(targetOf(run), operation)).kind, "ok", nth);
       done.push(operation);
       const before = defined(await store.get(targetOf(run)), "the instance");
       clock.advance(100);
-      for (const [command, operationId] of done) {
+      for (const [i, sent] of done.entries()) {
+        const again = `operation ${i + 1} again`;
         matches(
-          kindOf(await store[command](targetOf(run), operationId), "ok", `${operationId} again`),
+          kindOf(await store.control(targetOf(run), sent), "ok", again),
           { status: before.status },
-          `${operationId} again`,
+          again,
         );
-        equal(await store.get(targetOf(run)), before, `the instance after ${operationId} again`);
+        equal(await store.get(targetOf(run)), before, `the instance after ${again}`);
       }
     }
     equal((await claimOne(store)).runNumber, 5, "the run");
@@ -287,7 +307,7 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("an operation id counts for its own instance only", async ({ store }) => {
     const [one, two] = [await create(store), await create(store)];
-    for (const run of [one, two]) await store.restart(targetOf(run), "operation-1");
+    for (const run of [one, two]) await store.control(targetOf(run), restart("operation-1"));
     equal((await store.get(targetOf(two)))?.runNumber, 2, "the run number");
   }),
 
@@ -301,7 +321,7 @@ export const controlCases: readonly ConformanceCase[] = [
       await commitOk(store, aPart(run, { seenEvents: 1, steps: [aStep(1)], next: failWith() }));
       clock.advance(1_000);
       equal(
-        await store.restart(targetOf(run), "restart"),
+        await store.control(targetOf(run), restart("restart")),
         { kind: "ok", status: "queued", owner: null },
         "the answer",
       );
@@ -346,8 +366,8 @@ export const controlCases: readonly ConformanceCase[] = [
   stillTime("a restart forgets the run's events and a requested pause", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run);
-    await store.pause(targetOf(run));
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), pause);
+    await store.control(targetOf(run), restart("restart"));
     const claimed = await claimOne(store);
     const heartbeat = kindOf(await store.heartbeat(claimed.runner, leaseMs), "ok", "heartbeat");
     matches(only(heartbeat.owned, "owned"), { pauseRequested: false, eventCount: 0 }, "the ticket");
@@ -355,7 +375,7 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("the claim number goes on growing after a restart", async ({ store }) => {
     for (const run of [await leasedRun(store), await finished(store)]) {
-      await store.restart(targetOf(run), "restart");
+      await store.control(targetOf(run), restart("restart"));
       const claimed = await claimOne(store);
       equal(claimed.claimNumber > run.claimNumber, true, "greater than before");
       await commitOk(store, aPart(claimed, { next: complete() }));
@@ -371,9 +391,9 @@ export const controlCases: readonly ConformanceCase[] = [
       await commitOk(store, aPart(claimed, { steps: [aStep(1, { result })], next }));
     };
     await finish(run, complete('"first"'), '"step of the first"');
-    await store.restart(targetOf(run), "restart-1");
+    await store.control(targetOf(run), restart("restart-1"));
     await finish(await claimOne(store), failWith('"second"'), '"step of the second"');
-    await store.restart(targetOf(run), "restart-2");
+    await store.control(targetOf(run), restart("restart-2"));
     const history = defined(
       await store.history(targetOf(run), { order: "oldest", pageSize: 10 }),
       "history",
@@ -419,7 +439,7 @@ export const controlCases: readonly ConformanceCase[] = [
   stillTime("a live run that a restart replaced counts as terminated", async ({ store, clock }) => {
     const run = await leasedRun(store);
     clock.advance(500);
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     const history = await store.history(targetOf(run), { order: "oldest", pageSize: 1 });
     matches(
       defined(history?.runs[1], "the first run"),
@@ -430,7 +450,7 @@ export const controlCases: readonly ConformanceCase[] = [
 
   stillTime("only the latest 100 runs are listed", async ({ store }) => {
     const run = await create(store);
-    for (let i = 0; i < 104; i++) await store.restart(targetOf(run), `restart-${i}`);
+    for (let i = 0; i < 104; i++) await store.control(targetOf(run), restart(`restart-${i}`));
     const history = await store.history(targetOf(run), { order: "oldest", pageSize: 1 });
     equal(
       history?.runs.map(({ runNumber }) => runNumber),
@@ -448,8 +468,8 @@ export const controlCases: readonly ConformanceCase[] = [
     "a terminated run can be restarted, and its old turn stays fenced off",
     async ({ store }) => {
       const run = await leasedRun(store);
-      await store.terminate(targetOf(run), "terminate");
-      await store.restart(targetOf(run), "restart");
+      await store.control(targetOf(run), terminate("terminate"));
+      await store.control(targetOf(run), restart("restart"));
       const claimed = await claimOne(store);
       equal(
         await commit(store, aPart(run, { steps: [aStep(1)] })),
@@ -470,7 +490,7 @@ export const controlCases: readonly ConformanceCase[] = [
     const run = await finished(store, complete());
     const stores = await storesOn(db, 8);
     const answers = await atOnce(
-      stores.map((each) => () => each.restart(targetOf(run), `restart-${unique()}`)),
+      stores.map((each) => () => each.control(targetOf(run), restart(`restart-${unique()}`))),
       "restarts",
     );
     for (const answer of answers) kindOf(answer, "ok", "a restart");
@@ -485,7 +505,7 @@ export const controlCases: readonly ConformanceCase[] = [
     const run = await leasedRun(store);
     await sendTo(store, run, anEvent("one"));
     await commitOk(store, aPart(run, { seenEvents: 1, consumed: [{ number: 1, ord: 3 }] }));
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     await sendTo(store, run, anEvent("two"));
     matches(
       only(await recordedEvents(store, run, 1), "events of the first run"),

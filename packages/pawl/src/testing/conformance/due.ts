@@ -11,6 +11,8 @@ import {
   letRunnersDie,
   targetOf,
   waiting,
+  pause,
+  terminate,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
@@ -57,9 +59,9 @@ export const dueCases: readonly ConformanceCase[] = [
     await leasedRun(store);
     await finished(store);
     const paused = await waiting(store, { wake: { inMs: 100 } });
-    await store.pause(targetOf(paused));
+    await store.control(targetOf(paused), pause);
     const ended = await waiting(store, { wake: { inMs: 100 } });
-    await store.terminate(targetOf(ended), "t");
+    await store.control(targetOf(ended), terminate("t"));
     clock.advance(1_000);
     equal(await dueIn(store, paused), null, "due");
   }),
@@ -121,7 +123,7 @@ export const dueCases: readonly ConformanceCase[] = [
     await finished(store, complete(), { workflow: "finished" });
     await waiting(store, { workflow: "waiting" });
     const paused = await create(store, { workflow: "paused" });
-    await store.pause(targetOf(paused));
+    await store.control(targetOf(paused), pause);
     clock.advance(1_000);
     equal(await unknownTo(store, [laneOf({ workflow: "order" })]), [], "while leased");
     await letRunnersDie(world);

@@ -17,6 +17,7 @@ import {
   recordedSteps,
   targetOf,
   waiting,
+  pause,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime } from "./world.js";
@@ -116,7 +117,7 @@ export const endingCases: readonly ConformanceCase[] = [
 
   stillTime("a commit's answer tells that a pause was requested", async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const answer = await commitOk(store, aPart(run, { steps: [aStep(1)] }));
     matches(answer, { state: "leased", pauseRequested: true }, "the answer");
     equal(await currentStatus(store, run), "waitingForPause", "the status");
@@ -124,7 +125,7 @@ export const endingCases: readonly ConformanceCase[] = [
 
   stillTime("a park pauses the run if a pause was requested", async ({ store, clock }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const next = parkUntil({ inMs: 10 });
     equal((await commitOk(store, aPart(run, { next }))).state, "paused", "the state");
     equal(await currentStatus(store, run), "paused", "the status");
@@ -135,14 +136,14 @@ export const endingCases: readonly ConformanceCase[] = [
   stillTime("a park after both an event and a pause does not wait", async ({ store }) => {
     const run = await leasedRun(store);
     await sendTo(store, run);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const { state } = await commitOk(store, aPart(run, { next: parkFor(["paid"]) }));
     ok(state === "paused" || state === "leased", `paused, or going on with the event: ${state}`);
   }),
 
   stillTime("a release pauses the run if a pause was requested", async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     equal((await commitOk(store, aPart(run, { next: release() }))).state, "paused", "the state");
     equal(await currentStatus(store, run), "paused", "the status");
   }),
@@ -153,7 +154,7 @@ export const endingCases: readonly ConformanceCase[] = [
       [failWith(), "errored"],
     ] as const) {
       const run = await leasedRun(store);
-      await store.pause(targetOf(run));
+      await store.control(targetOf(run), pause);
       equal((await commitOk(store, aPart(run, { next }))).state, "finished", "the state");
       equal(await currentStatus(store, run), status, "the status");
     }

@@ -25,6 +25,9 @@ import {
   currentStatus,
   targetOf,
   waiting,
+  pause,
+  resume,
+  restart,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -334,10 +337,10 @@ export const eventCases: readonly ConformanceCase[] = [
 
   stillTime("an event sent while the run is paused is there after resume", async ({ store }) => {
     const run = await waiting(store, { types: ["paid"] });
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     await sendTo(store, run, anEvent("paid"));
     equal(await isDue(store, run), false, "due while paused");
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     const claimed = await claimOne(store);
     equal(claimed.eventCount, 1, "events of the claim");
     equal((await loadOne(store, claimed)).events.length, 1, "loaded events");
@@ -410,7 +413,7 @@ export const eventCases: readonly ConformanceCase[] = [
   stillTime("a restarted run does not see the events of the run before it", async ({ store }) => {
     const run = await create(store);
     await sendTo(store, run, anEvent("old"));
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     equal(await recordedEvents(store, run), [], "events of the new run");
     await sendTo(store, run, anEvent("new"));
     const claimed = await claimOne(store);

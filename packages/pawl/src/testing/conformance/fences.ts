@@ -24,6 +24,8 @@ import {
   recordedSteps,
   takeOver,
   targetOf,
+  restart,
+  terminate,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { stillTime, type StillWorld } from "./world.js";
@@ -33,18 +35,18 @@ const lost: PartAnswer = { kind: "lost" };
 /** Every way to lose a claim. */
 const fences: Readonly<Record<string, (world: StillWorld, run: Leased) => Promise<unknown>>> = {
   "a takeover": takeOver,
-  "a restart": ({ store }, run) => store.restart(targetOf(run), "restart"),
-  "a terminate": ({ store }, run) => store.terminate(targetOf(run), "terminate"),
+  "a restart": ({ store }, run) => store.control(targetOf(run), restart("restart")),
+  "a terminate": ({ store }, run) => store.control(targetOf(run), terminate("terminate")),
   "a release and another claim": async ({ store }, run) => {
     await commitOk(store, aPart(run, { next: release() }));
     await claimOne(store, run, run.runner);
   },
   "an end and a restart": async ({ store }, run) => {
     await commitOk(store, aPart(run, { next: complete() }));
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
   },
   "a restart and another claim": async ({ store }, run) => {
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     await claimOne(store, run, run.runner);
   },
 };

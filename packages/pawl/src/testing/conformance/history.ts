@@ -15,6 +15,7 @@ import {
   leasedRun,
   sendTo,
   targetOf,
+  restart,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { damagedCursors, garbageCursors } from "./list.js";
@@ -188,7 +189,7 @@ export const historyCases: readonly ConformanceCase[] = [
   stillTime("history of an earlier run is paged like that of the current one", async (world) => {
     const { store } = world;
     const run = await aLongRun(world, 4);
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     await sendTo(store, run, anEvent());
     const first = await pagesOf(store, run, { runNumber: 1, pageSize: 3 });
     equal(first.flat(), inOrder(4), "the first run");
@@ -227,7 +228,7 @@ export const historyCases: readonly ConformanceCase[] = [
     const { store } = world;
     const run = await aLongRun(world, 3);
     const other = await aLongRun(world, 3);
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     const query: HistoryQuery = { runNumber: 1, order: "oldest", pageSize: 2 };
     const page = defined(await store.history(targetOf(run), query), "the history");
     const cursor = defined(page.cursor, "the cursor");

@@ -1,7 +1,15 @@
 import { hookNames } from "../../model/hooks.js";
 import type { HookRow, Store } from "../../store/store.js";
 import { equal, matches, only } from "./assert.js";
-import { allPages, complete, create, finished, someInstances, targetOf } from "./build.js";
+import {
+  allPages,
+  complete,
+  create,
+  finished,
+  someInstances,
+  targetOf,
+  terminate,
+} from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
 import { claimed, hookLeaseMs, told } from "./hook-rows.js";
@@ -29,7 +37,7 @@ export const hookDeliveryCases: readonly ConformanceCase[] = [
       runs.push(await create(store));
       clock.advance(1);
     }
-    await store.terminate(targetOf(runs[0]!), "terminate");
+    await store.control(targetOf(runs[0]!), terminate("terminate"));
     equal(await claimed(store, { hooks: [] }), [], "none");
     const ids = (rows: readonly HookRow[]): string[] => rows.map(({ instanceId }) => instanceId);
     const enqueued = { hooks: ["onWorkflowEnqueued" as const], limit: 2 };

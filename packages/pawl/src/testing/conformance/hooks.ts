@@ -20,6 +20,10 @@ import {
   targetOf,
   unique,
   waiting,
+  pause,
+  resume,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn, whileOpen } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -55,7 +59,7 @@ const causes: readonly {
     cause: async (store) => {
       const run = await finished(store);
       await told(store);
-      await store.restart(targetOf(run), `restart-${unique()}`);
+      await store.control(targetOf(run), restart(`restart-${unique()}`));
       return run;
     },
   },
@@ -65,9 +69,9 @@ const causes: readonly {
     reason: "resume",
     cause: async (store) => {
       const run = await create(store);
-      await store.pause(targetOf(run));
+      await store.control(targetOf(run), pause);
       await told(store);
-      await store.resume(targetOf(run));
+      await store.control(targetOf(run), resume);
       return run;
     },
   },
@@ -105,7 +109,7 @@ const causes: readonly {
     cause: async (store) => {
       const run = await leasedRun(store);
       await told(store);
-      await store.terminate(targetOf(run), `terminate-${unique()}`);
+      await store.control(targetOf(run), terminate(`terminate-${unique()}`));
       return run;
     },
   },
@@ -119,20 +123,20 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
   },
   "a resume of a run that is not paused": async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     await told(store);
-    await store.resume(targetOf(run));
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
+    await store.control(targetOf(run), resume);
   },
   "a pause": async ({ store }) => {
     const run = await create(store);
     await told(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
   },
   "a terminate of an ended run": async ({ store }) => {
     const run = await finished(store);
     await told(store);
-    await store.terminate(targetOf(run), "late");
+    await store.control(targetOf(run), terminate("late"));
   },
   "a duplicate or unawaited event": async ({ store }) => {
     const run = await waiting(store);
@@ -152,7 +156,7 @@ const refusals: Readonly<Record<string, (world: World) => Promise<void>>> = {
   },
   "a part of a claim that was lost": async ({ store }) => {
     const run = await leasedRun(store);
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     await told(store);
     const spawns = [anInstance({ workflow: "child" })];
     equal((await commit(store, aPart(run, { spawns, next: complete() }))).kind, "lost", "the part");
@@ -213,7 +217,7 @@ export const hookCases: readonly ConformanceCase[] = [
     const other = await db.connect();
     const run = await finished(other);
     equal((await told(store)).length, 2, "rows");
-    await other.restart(targetOf(run), "restart");
+    await other.control(targetOf(run), restart("restart"));
     equal(await told(store), [`onWorkflowEnqueued restart ${run.id} 2`], "rows");
   }),
 
@@ -246,17 +250,17 @@ export const hookCases: readonly ConformanceCase[] = [
     await told(store);
     for (let i = 0; i < 2; i++) await commitOk(store, part);
     equal((await told(store)).length, 2, "of a part");
-    for (let i = 0; i < 2; i++) await store.restart(targetOf(run), "restart");
+    for (let i = 0; i < 2; i++) await store.control(targetOf(run), restart("restart"));
     equal((await told(store)).length, 1, "of a restart");
-    for (let i = 0; i < 2; i++) await store.terminate(targetOf(run), "terminate");
+    for (let i = 0; i < 2; i++) await store.control(targetOf(run), terminate("terminate"));
     equal((await told(store)).length, 1, "of a terminate");
     const instance = anInstance();
     for (let i = 0; i < 2; i++) await store.create([instance]);
     equal((await told(store)).length, 1, "of a create");
     for (const again of [
       () => commitOk(store, part).catch(() => {}),
-      () => store.restart(targetOf(run), "restart"),
-      () => store.terminate(targetOf(run), "terminate"),
+      () => store.control(targetOf(run), restart("restart")),
+      () => store.control(targetOf(run), terminate("terminate")),
       () => store.create([instance]),
     ]) {
       await again();

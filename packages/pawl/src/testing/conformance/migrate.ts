@@ -13,6 +13,9 @@ import {
   currentStatus,
   recordedSteps,
   targetOf,
+  pause,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -63,9 +66,9 @@ export const migrateCases: readonly ConformanceCase[] = [
       list: () => store.list({ workflow: "order", order: "newest", pageSize: 10 }),
       history: () => store.history(target, { order: "newest", pageSize: 10 }),
       sendEvent: () => store.sendEvent(target, anEvent()),
-      pause: () => store.pause(target),
-      terminate: () => store.terminate(target, "t"),
-      restart: () => store.restart(target, "r"),
+      pause: () => store.control(target, pause),
+      terminate: () => store.control(target, terminate("t")),
+      restart: () => store.control(target, restart("r")),
       register: () => store.register("r", leaseMs),
       heartbeat: () => store.heartbeat("r", leaseMs),
       declareDead: () => store.declareDead(),

@@ -22,6 +22,7 @@ import {
   recordedSteps,
   targetOf,
   waiting,
+  restart,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -142,7 +143,7 @@ export const outgoingCases: readonly ConformanceCase[] = [
   stillTime("a delivery to a run that was replaced is dropped", async ({ store }) => {
     const parent = await waiting(store, { workflow: "parent" });
     const run = await leasedRun(store);
-    await store.restart(targetOf(parent), "restart");
+    await store.control(targetOf(parent), restart("restart"));
     const deliveries = [aDelivery(parent.iid, { runNumber: 1 })];
     await commitOk(store, aPart(run, { deliveries }));
     await store.moveInbox(10);

@@ -12,6 +12,9 @@ import {
   takeOver,
   targetOf,
   waiting,
+  pause,
+  restart,
+  terminate,
 } from "./build.js";
 import type { ConformanceCase } from "./fixture.js";
 import { realTime, stillTime } from "./world.js";
@@ -27,7 +30,7 @@ export const pollCases: readonly ConformanceCase[] = [
       "the first answer",
     );
     for (const type of ["a", "b", "c"]) await sendTo(store, run, anEvent(type));
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const answer = await pollOk(store, run, 1);
     matches(answer, { pauseRequested: true }, "the second answer");
     equal(answer.events, (await recordedEvents(store, run)).slice(1), "the events");
@@ -63,9 +66,9 @@ export const pollCases: readonly ConformanceCase[] = [
   stillTime("a poll of a lost claim answers lost", async (world) => {
     const { store } = world;
     const ended = await leasedRun(store);
-    await store.terminate(targetOf(ended), "t");
+    await store.control(targetOf(ended), terminate("t"));
     const restarted = await leasedRun(store, { workflow: "restarted" });
-    await store.restart(targetOf(restarted), "r");
+    await store.control(targetOf(restarted), restart("r"));
     const released = await leasedRun(store, { workflow: "released" });
     await commitOk(store, aPart(released, { next: release() }));
     const parked = await waiting(store, { workflow: "parked" });
@@ -91,7 +94,7 @@ export const pollCases: readonly ConformanceCase[] = [
     const runs = [];
     for (let i = 0; i < 20; i++) runs.push(await leasedRun(store));
     for (const run of runs.filter((_, i) => i % 3 === 0)) await sendTo(store, run);
-    await store.terminate(targetOf(runs[7]!), "t");
+    await store.control(targetOf(runs[7]!), terminate("t"));
     const answers = await store.poll(runs.map((run) => ({ ...run, seenEvents: 0 })));
     equal(
       answers.map((answer) => (answer.kind === "ok" ? answer.events.length : answer.kind)),

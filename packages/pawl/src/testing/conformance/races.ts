@@ -17,6 +17,10 @@ import {
   release,
   targetOf,
   unique,
+  pause,
+  resume,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase } from "./fixture.js";
@@ -97,10 +101,12 @@ const operations = {
     store.sendEvent(targetOf(run), { eventId: `sent-${tag}`, type: "paid", payload: null }),
   ),
   moveInbox: [moveInbox],
-  pause: one((store, { run }) => store.pause(targetOf(run))),
-  resume: one((store, { run }) => store.resume(targetOf(run))),
-  terminate: one((store, { run, tag }) => store.terminate(targetOf(run), `terminate-${tag}`)),
-  restart: one((store, { run, tag }) => store.restart(targetOf(run), `restart-${tag}`)),
+  pause: one((store, { run }) => store.control(targetOf(run), pause)),
+  resume: one((store, { run }) => store.control(targetOf(run), resume)),
+  terminate: one((store, { run, tag }) =>
+    store.control(targetOf(run), terminate(`terminate-${tag}`)),
+  ),
+  restart: one((store, { run, tag }) => store.control(targetOf(run), restart(`restart-${tag}`))),
 } satisfies Readonly<Record<string, readonly RaceStep[]>>;
 
 type OperationName = keyof typeof operations;
@@ -116,11 +122,11 @@ const beginnings = {
     await commit(store, aPart(run, { next: parkFor(["paid"], { inMs: 0 }) }));
   },
   "a run that is asked to pause": async (store, { run }) => {
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
   },
   "a paused run": async (store, { run }) => {
     await commit(store, aPart(run, { next: parkFor(["paid"], { inMs: 700 }) }));
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
   },
 } satisfies Readonly<Record<string, (store: Store, scene: Scene) => Promise<void>>>;
 

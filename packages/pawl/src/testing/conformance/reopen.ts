@@ -25,6 +25,10 @@ import {
   currentStatus,
   targetOf,
   waiting,
+  pause,
+  resume,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -51,12 +55,12 @@ async function ownedBy(store: ReopenStore, runner: string): Promise<string[]> {
 
 /** Ways in which a run may move on while its code is in memory. */
 const movedOn: Readonly<Record<string, (store: ReopenStore, run: Leased) => Promise<unknown>>> = {
-  "was paused": (store, run) => store.pause(targetOf(run)),
-  "was terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
-  "was restarted": (store, run) => store.restart(targetOf(run), "restart"),
+  "was paused": (store, run) => store.control(targetOf(run), pause),
+  "was terminated": (store, run) => store.control(targetOf(run), terminate("terminate")),
+  "was restarted": (store, run) => store.control(targetOf(run), restart("restart")),
   "was terminated and restarted": async (store, run) => {
-    await store.terminate(targetOf(run), "terminate");
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), terminate("terminate"));
+    await store.control(targetOf(run), restart("restart"));
   },
   "is claimed": async (store, run) => {
     await sendTo(store, run);
@@ -123,8 +127,8 @@ export const reopenCases: readonly ConformanceCase[] = [
     await commitOk(store, aPart(given, { next: release(500) }));
     await reopened(store, given);
     const resumed = await waiting(store);
-    await store.pause(targetOf(resumed));
-    await store.resume(targetOf(resumed));
+    await store.control(targetOf(resumed), pause);
+    await store.control(targetOf(resumed), resume);
     await reopened(store, resumed);
     equal(await currentStatus(store, resumed), "running", "the status");
   }),

@@ -29,6 +29,9 @@ import {
   currentStatus,
   recordedSteps,
   targetOf,
+  pause,
+  resume,
+  restart,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -190,11 +193,11 @@ export const resendCases: readonly ConformanceCase[] = [
 
   stillTime("a park that paused, sent again, does not undo a resume", async ({ store }) => {
     const run = await leasedRun(store);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const part = aPart(run, { next: parkFor(["paid"], { inMs: 60_000 }) });
     equal((await commitOk(store, part)).state, "paused", "the first answer");
     equal((await commitOk(store, part)).state, "paused", "the second answer");
-    await store.resume(targetOf(run));
+    await store.control(targetOf(run), resume);
     await commit(store, part);
     equal(await currentStatus(store, run), "queued", "the status");
     equal(await dueIn(store, run), 0, "due");
@@ -204,7 +207,7 @@ export const resendCases: readonly ConformanceCase[] = [
     const run = await leasedRun(store);
     const part = aPart(run, { next: parkUntil({ inMs: 10 }) });
     await commitOk(store, part);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     await commit(store, part);
     equal(await currentStatus(store, run), "paused", "the status");
   }),
@@ -237,7 +240,7 @@ export const resendCases: readonly ConformanceCase[] = [
         };
         const second = { partNumber: 2, seenEvents: 1, steps: [aStep(2)], ...laterParts[later] };
         equal((await commitOk(store, aPart(run, second))).state, "leased", "the second part");
-        await store.pause(targetOf(run));
+        await store.control(targetOf(run), pause);
         const observe = async () => [
           await store.get(targetOf(run)),
           await recordedSteps(store, run),
@@ -261,7 +264,7 @@ export const resendCases: readonly ConformanceCase[] = [
     await sendTo(store, run);
     const part = aPart(run, { next: parkFor(["paid"]) });
     const { events } = await commitOk(store, part);
-    await store.pause(targetOf(run));
+    await store.control(targetOf(run), pause);
     const again = { state: "leased", pauseRequested: true, events } as const;
     matches(await commitOk(store, part), again, "the second answer");
     equal(await currentStatus(store, run), "waitingForPause", "the status");
@@ -280,7 +283,7 @@ export const resendCases: readonly ConformanceCase[] = [
     const run = await leasedRun(store);
     const part = aPart(run, { steps: [aStep(1)], next: complete('"old"') });
     await commitOk(store, part);
-    await store.restart(targetOf(run), "restart");
+    await store.control(targetOf(run), restart("restart"));
     await commit(store, part);
     matches(
       (await store.get(targetOf(run)))!,

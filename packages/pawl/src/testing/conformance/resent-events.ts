@@ -13,6 +13,8 @@ import {
   leasedRun,
   sendTo,
   targetOf,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn, untilNotBusy } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase } from "./fixture.js";
@@ -35,7 +37,7 @@ const completes = (store: Store, run: Leased) =>
 const fails = (store: Store, run: Leased) =>
   commitOk(store, aPart(run, { partNumber: 2, next: failWith() }));
 const isTerminated = (store: Store, run: Leased) =>
-  store.terminate(targetOf(run), `terminate ${run.iid}`);
+  store.control(targetOf(run), terminate(`terminate ${run.iid}`));
 
 const ends = [
   ["complete", completes],
@@ -83,7 +85,7 @@ const afterTheEnd = (how: string, sendAgain: Send): readonly ConformanceCase[] =
       const [event, old] = [anEvent(), anEvent()];
       for (const each of [event, old]) await sendTo(store, run, each);
       await completes(store, run);
-      await store.restart(targetOf(run), "restart");
+      await store.control(targetOf(run), restart("restart"));
       equal((await sendAgain(db, run, event)).kind, "accepted", "the answer of the new run");
       await store.moveInbox(10);
       equal((await recordedEvents(store, run)).length, 1, "events of the new run");

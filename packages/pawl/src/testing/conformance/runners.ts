@@ -19,6 +19,9 @@ import {
   recordedSteps,
   targetOf,
   waiting,
+  pause,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, storesOn } from "./concurrency.js";
 import type { ConformanceCase } from "./fixture.js";
@@ -139,7 +142,7 @@ export const runnerCases: readonly ConformanceCase[] = [
     ];
     await waiting(store, { runner });
     await leasedRun(store);
-    await store.pause(targetOf(asked));
+    await store.control(targetOf(asked), pause);
     await sendTo(store, sent, anEvent("a"));
     await sendTo(store, sent, anEvent("b"));
     const { owned } = kindOf(await store.heartbeat(runner, leaseMs), "ok", "heartbeat");
@@ -168,8 +171,8 @@ export const runnerCases: readonly ConformanceCase[] = [
       await leasedRun(store, { runner }),
       await leasedRun(store, { runner }),
     ];
-    await store.terminate(targetOf(terminated), "t");
-    await store.restart(targetOf(restarted), "r");
+    await store.control(targetOf(terminated), terminate("t"));
+    await store.control(targetOf(restarted), restart("r"));
     await commitOk(store, aPart(ended, { next: complete() }));
     const { owned } = kindOf(await store.heartbeat(runner, leaseMs), "ok", "heartbeat");
     equal(

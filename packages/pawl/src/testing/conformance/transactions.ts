@@ -23,6 +23,9 @@ import {
   recordedSteps,
   targetOf,
   unique,
+  pause,
+  restart,
+  terminate,
 } from "./build.js";
 import { atOnce, inTime, inTransaction, whileOpen } from "./concurrency.js";
 import type { ConformanceCase, TestDatabase, TestTransaction } from "./fixture.js";
@@ -51,9 +54,9 @@ const whatARunDoes: Readonly<Record<string, (store: Store, run: Leased) => Promi
   finish: (store, run) => commitOk(store, aPart(run, { next: complete() })),
   "be polled": (store, run) => pollOk(store, run),
   "receive an event": (store, run) => sendTo(store, run),
-  "be paused": (store, run) => store.pause(targetOf(run)),
-  "be terminated": (store, run) => store.terminate(targetOf(run), "terminate"),
-  "be restarted": (store, run) => store.restart(targetOf(run), "restart"),
+  "be paused": (store, run) => store.control(targetOf(run), pause),
+  "be terminated": (store, run) => store.control(targetOf(run), terminate("terminate")),
+  "be restarted": (store, run) => store.control(targetOf(run), restart("restart")),
 };
 
 export const transactionCases: readonly ConformanceCase[] = [
@@ -146,7 +149,7 @@ export const transactionCases: readonly ConformanceCase[] = [
         await claimOne(store, queued);
         await commitOk(store, aPart(running, { steps: [aStep(1)] }));
         await sendTo(store, running);
-        await store.terminate(targetOf(ending), "terminate");
+        await store.control(targetOf(ending), terminate("terminate"));
         await create(store);
       });
       equal(await currentStatus(store, ending), "terminated", "the terminated run");

@@ -1,13 +1,14 @@
 import type { HookName } from "../../model/hooks.js";
 import type { Clock } from "../../model/seams.js";
 import { isTerminal, type InstanceState } from "../../model/status.js";
-import { transition, type UserCommand } from "../../model/transitions.js";
+import { transition } from "../../model/transitions.js";
 import { asLoaded, type DbTime, type InstanceRecord, type Target } from "../../store/records.js";
 import type {
   Claimed,
   ClaimAnswer,
   ClaimRequest,
   ControlAnswer,
+  ControlRequest,
   CreateAnswer,
   RunMessage,
   FailedHookRow,
@@ -188,51 +189,10 @@ export class ModelStore implements Store<object> {
     return taken.length;
   }
 
-  pause(target: Target): Promise<ControlAnswer> {
-    return this.#control("pause", target, null, ({ run }, becomes) => {
-      run.status = becomes;
-      run.dueAt = null;
-    });
-  }
-
-  resume(target: Target): Promise<ControlAnswer> {
-    return this.#control("resume", target, null, (instance, becomes) => {
-      const { run } = instance;
-      run.status = becomes;
-      if (becomes !== "queued") return;
-      run.dueAt = this.#clock.now();
-      this.#outbox.enqueued(instance, "resume");
-    });
-  }
-
-  terminate(target: Target, operationId: string): Promise<ControlAnswer> {
-    return this.#control("terminate", target, operationId, (instance, becomes) => {
-      instance.claimNumber += 1;
-      end(instance.run, becomes, this.#clock.now());
-      this.#outbox.finished(instance);
-    });
-  }
-
-  restart(target: Target, operationId: string): Promise<ControlAnswer> {
-    return this.#control("restart", target, operationId, (instance) => {
-      const { run } = instance;
-      instance.claimNumber += 1;
-      if (!isTerminal(run.status)) end(run, "terminated", this.#clock.now());
-      instance.pastRuns.unshift(run);
-      instance.run = newRun(run.runNumber + 1, this.#clock.now());
-      this.#outbox.enqueued(instance, "restart");
-    });
-  }
-
-  /**
-   * Lets the table of transitions decide. If the state stays the same nothing happens, except for a restart.
-   */
-  async #control(
-    command: Exclude<UserCommand, "sendEvent">,
-    target: Target,
-    operationId: string | null,
-    carryOut: (instance: ModelInstance, becomes: InstanceState) => void,
-  ): Promise<ControlAnswer> {
+  /** Lets the table of transitions decide. If the state stays the same nothing happens, except for a restart. */
+  async control(target: Target, request: ControlRequest): Promise<ControlAnswer> {
+    const { command } = request;
+    const operationId = "operationId" in request ? request.operationId : null;
     const instance = this.#find(target);
     if (instance === undefined) return { kind: "notFound" };
     const { owner, status } = instance.run;
@@ -240,10 +200,44 @@ export class ModelStore implements Store<object> {
     if (isResend) return { kind: "ok", status, owner };
     const outcome = transition(status, command);
     if ("refused" in outcome) return { kind: "terminal", status };
-    if (outcome.state !== status || command === "restart") carryOut(instance, outcome.state);
+    if (outcome.state !== status || command === "restart") {
+      this.#commands[command](instance, outcome.state);
+    }
     if (operationId !== null) instance.operations.add(operationId);
     return { kind: "ok", status: outcome.state, owner };
   }
+
+  readonly #commands: {
+    readonly [C in ControlRequest["command"]]: (
+      instance: ModelInstance,
+      becomes: InstanceState,
+    ) => void;
+  } = {
+    pause: ({ run }, becomes) => {
+      run.status = becomes;
+      run.dueAt = null;
+    },
+    resume: (instance, becomes) => {
+      const { run } = instance;
+      run.status = becomes;
+      if (becomes !== "queued") return;
+      run.dueAt = this.#clock.now();
+      this.#outbox.enqueued(instance, "resume");
+    },
+    terminate: (instance, becomes) => {
+      instance.claimNumber += 1;
+      end(instance.run, becomes, this.#clock.now());
+      this.#outbox.finished(instance);
+    },
+    restart: (instance) => {
+      const { run } = instance;
+      instance.claimNumber += 1;
+      if (!isTerminal(run.status)) end(run, "terminated", this.#clock.now());
+      instance.pastRuns.unshift(run);
+      instance.run = newRun(run.runNumber + 1, this.#clock.now());
+      this.#outbox.enqueued(instance, "restart");
+    },
+  };
 
   // Runners ---------------------------------------------------------------------------------------------------------
 
