@@ -60,16 +60,25 @@ export type CreateArguments<Params, Tx> = undefined extends Params
   ? [options?: CreateOptions<Params>, more?: TxOptions<Tx>]
   : [options: CreateOptions<Params>, more?: TxOptions<Tx>];
 
+/**
+ * A handle of one instance. It holds the id and reads everything else when asked. Every method but `result` and
+ * `sendEvent` is an operation of `instances/operations.ts`, which the compiler compares with this interface.
+ */
 export interface WorkflowInstance<Types extends InstanceTypes = InstanceTypes, Tx = never> {
   readonly id: string;
+  /** Reads the status word; with the output or the error once the instance has ended. */
   status(): Promise<InstanceStatus<Types["output"]>>;
+  /** Pauses at once, or at the next step boundary if it is running. Throws `INSTANCE_TERMINAL` after the end. */
   pause(): Promise<void>;
+  /** Resumes a paused instance, or withdraws a pause that has not happened yet. Otherwise it changes nothing. */
   resume(): Promise<void>;
+  /** Ends the instance for good. Throws `INSTANCE_TERMINAL` if it has ended. */
   terminate(): Promise<void>;
+  /** Starts a new run from the beginning, with the same params. Earlier runs stay readable in the history. */
   restart(): Promise<void>;
-  /** Kept until the run waits for its type. */
+  /** Sends an event. It is kept until the run waits for its type. */
   sendEvent(event: Types["event"], options?: TxOptions<Tx>): Promise<void>;
-  /** Waits for the end: the output, or the instance's error, thrown. */
+  /** Waits for the end. Returns the output, or throws the instance's error. */
   result(options?: ResultOptions): Promise<Types["output"]>;
 }
 

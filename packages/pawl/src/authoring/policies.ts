@@ -44,6 +44,9 @@ export type Authorize = {
   readonly tick?: Policy | undefined;
 };
 
+/** The policy that guards a route, after `all`. */
+export type PolicyGroup = Exclude<keyof Authorize, "all">;
+
 /** Whether `POST /_runner/tick` exists. It needs a policy in `authorize.tick` or `authorize.all`. */
 export type TickRoute = {
   readonly enabled: boolean;

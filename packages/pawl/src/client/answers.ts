@@ -1,25 +1,13 @@
-import type { InstanceStatus } from "../authoring/bindings.js";
-import type { historyAnswer, instanceStatus, listAnswer } from "../http/contract.js";
-import type { TypeOf } from "../http/schema.js";
+import type { historyAnswer, listAnswer } from "../http/answer-schemas.js";
+import type { TypeOf } from "../model/schema.js";
 import type { History, HistoryEntry } from "../instances/history.js";
 import type { InstanceList } from "../instances/list.js";
+import { outcomeFrom } from "../instances/wire-forms.js";
 import { fromTagged } from "../model/codec.js";
 
 // Answers as the in-process engine gives them: times as dates, and users' values as they were.
 
-type WireStatus = TypeOf<typeof instanceStatus>;
 type WireEntry = TypeOf<typeof historyAnswer>["entries"][number];
-
-export function statusFrom({ status, ...rest }: WireStatus): InstanceStatus {
-  return { status, ...outcome(rest) };
-}
-
-function outcome(given: Omit<WireStatus, "status">): Omit<InstanceStatus, "status"> {
-  return {
-    ...(given.error === undefined ? {} : { error: given.error }),
-    ...("output" in given ? { output: fromTagged(given.output) } : {}),
-  };
-}
 
 export function listFrom({ instances, ...page }: TypeOf<typeof listAnswer>): InstanceList {
   return {
@@ -31,7 +19,7 @@ export function listFrom({ instances, ...page }: TypeOf<typeof listAnswer>): Ins
       finishedAt: dateOrNull(of.finishedAt),
       details: {
         status,
-        ...outcome(rest),
+        ...outcomeFrom(rest),
         ...(outputTruncated === undefined ? {} : { outputTruncated }),
       },
     })),
@@ -44,7 +32,7 @@ export function historyFrom(answer: TypeOf<typeof historyAnswer>): History {
     runs: answer.runs.map(({ runNumber, status, startedAt, finishedAt, ...rest }) => ({
       runNumber,
       status,
-      ...outcome(rest),
+      ...outcomeFrom(rest),
       startedAt: dateOrNull(startedAt),
       finishedAt: dateOrNull(finishedAt),
     })),

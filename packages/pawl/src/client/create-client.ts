@@ -1,10 +1,7 @@
 import { validEvent, validItems, validNew, validWait } from "../authoring/binding-options.js";
-import type {
-  CreateOptions,
-  InstanceStatus,
-  ResultOptions,
-  SentEvent,
-} from "../authoring/bindings.js";
+import type { CreateOptions, ResultOptions, SentEvent } from "../authoring/bindings.js";
+import { carry, Carrier, type HandleClass } from "../instances/methods.js";
+import { checkedInput, operationOf, type OperationName } from "../instances/operations.js";
 import { throwIfAborted, unlessAborted, type Signal } from "../model/abort.js";
 import { toTagged, type Json } from "../model/codec.js";
 import {
@@ -16,7 +13,7 @@ import {
 import { checkOptions, requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
-import { historyFrom, listFrom, statusFrom } from "./answers.js";
+import { historyFrom, listFrom } from "./answers.js";
 import { awaitRemoteResult, type RemoteTarget } from "./result.js";
 import { Transport } from "./transport.js";
 import type {
@@ -24,6 +21,7 @@ import type {
   Client,
   ClientBindings,
   ClientInstance,
+  ClientMethods,
   ClientOptions,
   ClientWorkflow,
   RequestOptions,
@@ -107,6 +105,9 @@ class Names {
   }
 }
 
+/** A route of the contract, which has one for each operation. */
+type RouteId = Parameters<Transport["call"]>[0];
+
 /** Looks up the name of its workflow. */
 type NameOf = (signal: Signal | undefined) => Promise<string>;
 
@@ -150,38 +151,26 @@ class Binding implements ClientWorkflow {
   }
 }
 
-class RemoteInstance implements ClientInstance {
+class RemoteInstance extends (Carrier as HandleClass<ClientMethods>) implements ClientInstance {
   readonly id: string;
   readonly #transport: Transport;
   readonly #name: NameOf;
 
   constructor(transport: Transport, name: NameOf, id: string) {
+    super();
     this.#transport = transport;
     this.#name = name;
     this.id = id;
   }
 
-  async status(more: RequestOptions = {}): Promise<InstanceStatus> {
+  async [carry](name: OperationName, given: unknown, more: RequestOptions = {}): Promise<unknown> {
     const signal = signalOf(more);
+    const { route, input, answer } = operationOf(name);
+    const body = input?.toWire(checkedInput(name, given) as object, this.id);
     const params = await this.#params(signal);
-    const { details } = await this.#transport.call("getInstance", { params, signal });
-    return statusFrom(details);
-  }
-
-  pause(more?: RequestOptions): Promise<void> {
-    return this.#control("pauseInstance", more);
-  }
-
-  resume(more?: RequestOptions): Promise<void> {
-    return this.#control("resumeInstance", more);
-  }
-
-  terminate(more?: RequestOptions): Promise<void> {
-    return this.#control("terminateInstance", more);
-  }
-
-  restart(more?: RequestOptions): Promise<void> {
-    return this.#control("restartInstance", more);
+    const id = route.id as RouteId;
+    const outgoing = { params, signal, ...(body === undefined ? {} : { body }) };
+    return answer.fromWire(await this.#transport.call(id, outgoing));
   }
 
   async sendEvent(event: SentEvent, more: RequestOptions = {}): Promise<void> {
@@ -205,14 +194,6 @@ class RemoteInstance implements ClientInstance {
 
   async #params(signal: Signal | undefined): Promise<RemoteTarget> {
     return { workflowName: await this.#name(signal), instanceId: this.id };
-  }
-
-  async #control(
-    operation: "pauseInstance" | "resumeInstance" | "terminateInstance" | "restartInstance",
-    more: RequestOptions = {},
-  ): Promise<void> {
-    const signal = signalOf(more);
-    await this.#transport.call(operation, { params: await this.#params(signal), signal });
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ResultOptions } from "../authoring/bindings.js";
-import type { streamedStatus } from "../http/contract.js";
-import type { TypeOf } from "../http/schema.js";
+import type { streamedStatus } from "../http/answer-schemas.js";
+import type { TypeOf } from "../model/schema.js";
 import {
   membersOf,
   newAborter,

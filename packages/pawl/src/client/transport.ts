@@ -1,5 +1,5 @@
 import { contract, type Contract, type Operation, type Route } from "../http/contract.js";
-import type { TypeOf } from "../http/schema.js";
+import type { TypeOf } from "../model/schema.js";
 import { membersOf, throwIfAborted, type Signal } from "../model/abort.js";
 import {
   isWorkflowErrorCode,

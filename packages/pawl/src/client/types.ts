@@ -1,15 +1,16 @@
 import type {
   CreateOptions,
-  InstanceStatus,
   InstanceTypes,
   ResultOptions,
   TxOptions,
   Workflow,
+  WorkflowInstance,
 } from "../authoring/bindings.js";
 import type { Contract } from "../http/contract.js";
-import type { TypeOf } from "../http/schema.js";
+import type { TypeOf } from "../model/schema.js";
 import type { History, HistoryOptions } from "../instances/history.js";
 import type { InstanceList, ListOptions } from "../instances/list.js";
+import type { OperationName } from "../instances/operations.js";
 import type { Signal } from "../model/abort.js";
 import type { WebResponse } from "../model/web.js";
 
@@ -88,13 +89,18 @@ export type ClientCreateArguments<Params> = undefined extends Params
   ? [options?: CreateOptions<Params>, more?: RequestOptions]
   : [options: CreateOptions<Params>, more?: RequestOptions];
 
-export interface ClientInstance<Types extends InstanceTypes = InstanceTypes> {
+/** The operations of an instance, which take `RequestOptions` after their own. */
+export type ClientMethods<Types extends InstanceTypes = InstanceTypes> = {
+  [K in keyof Pick<WorkflowInstance<Types>, OperationName>]: (
+    ...given: [...Parameters<WorkflowInstance<Types>[K]>, more?: RequestOptions]
+  ) => ReturnType<WorkflowInstance<Types>[K]>;
+};
+
+/** One instance of a workflow, behind the API. */
+export interface ClientInstance<
+  Types extends InstanceTypes = InstanceTypes,
+> extends ClientMethods<Types> {
   readonly id: string;
-  status(more?: RequestOptions): Promise<InstanceStatus<Types["output"]>>;
-  pause(more?: RequestOptions): Promise<void>;
-  resume(more?: RequestOptions): Promise<void>;
-  terminate(more?: RequestOptions): Promise<void>;
-  restart(more?: RequestOptions): Promise<void>;
   sendEvent(event: Types["event"], more?: RequestOptions): Promise<void>;
   /** Waits for the end, by the event stream: the output, or the instance's error, thrown. */
   result(options?: ResultOptions): Promise<Types["output"]>;

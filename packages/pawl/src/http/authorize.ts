@@ -1,9 +1,14 @@
-import type { Authorize, AuthorizeRequest, Policy, TickRoute } from "../authoring/policies.js";
+import type {
+  Authorize,
+  AuthorizeRequest,
+  Policy,
+  PolicyGroup,
+  TickRoute,
+} from "../authoring/policies.js";
 import { ValidationError, WorkflowError } from "../model/errors.js";
 import { checkOptions, plainObject, type Known } from "../model/known-options.js";
 import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
-import type { PolicyGroup } from "./contract.js";
 import { isResponse, type WebResponse } from "../model/web.js";
 
 const groups: readonly string[] = ["all", "create", "manage", "sendEvent", "read", "tick"];

@@ -1,29 +1,28 @@
-import { workflowErrorStatus, type WorkflowErrorCode } from "../model/errors.js";
+import type { PolicyGroup } from "../authoring/policies.js";
+import {
+  operationEntries,
+  type InstanceOperation,
+  type InstanceOperations,
+} from "../instances/operations.js";
+import { instanceAnswer, instanceStatus } from "../instances/wire-forms.js";
+import type { WorkflowErrorCode } from "../model/errors.js";
 import { defaultLimits, type Limits } from "../model/limits.js";
 import { instanceStatusNames } from "../model/status.js";
 import {
   anyObject,
   array,
-  boolean,
-  either,
   integer,
-  literal,
   named,
-  nullable,
-  number,
   object,
   oneWordOf,
   string,
-  stringOrNumber,
   value,
   type WireSchema,
-} from "./schema.js";
-
-/** Which policy of `authorize` guards a route, after `all`. */
-export type PolicyGroup = "create" | "manage" | "sendEvent" | "read" | "tick";
+} from "../model/schema.js";
+import { historyAnswer, listAnswer, tickAnswer, workflowList } from "./answer-schemas.js";
 
 export type Route = {
-  readonly method: "GET" | "POST";
+  readonly method: InstanceOperation["route"]["method"];
   /** Under `basePath`; `:name` stands for one segment. */
   readonly path: string;
   readonly group: PolicyGroup;
@@ -50,176 +49,32 @@ export const commonErrors = [
 
 const identifierPattern = "^[a-zA-Z0-9_][a-zA-Z0-9-_]*$";
 
-const time = string({ format: "date-time" });
-const errorDescription = named(
-  "ErrorDescription",
-  object({ name: string(), message: string() }, { code: stringOrNumber() }),
-);
-
-const statusFields = {
-  error: errorDescription,
-  output: value("What the workflow returned, tagged where JSON cannot hold it."),
-};
-const statusWord = oneWordOf(instanceStatusNames);
-
-export const instanceStatus = named("InstanceStatus", object({ status: statusWord }, statusFields));
-
-const listedStatus = named(
-  "ListedStatus",
-  object({ status: statusWord }, { ...statusFields, outputTruncated: literal(true) }),
-);
-
-export const instanceAnswer = named("Instance", object({ id: string(), details: instanceStatus }));
-
-export const listAnswer = named(
-  "InstanceList",
-  object(
-    {
-      instances: array(
-        named(
-          "ListedInstance",
-          object({
-            id: string(),
-            runNumber: integer(),
-            createdAt: time,
-            startedAt: nullable(time),
-            finishedAt: nullable(time),
-            details: listedStatus,
-          }),
-        ),
-      ),
-      hasNextPage: boolean(),
-    },
-    { cursor: string() },
-  ),
-);
-
-const wait = named(
-  "Wait",
-  object(
-    { reason: string({ description: "retry, sleep or event" }), until: nullable(time) },
-    { eventType: string() },
-  ),
-);
-
-const attempt = named(
-  "Attempt",
-  object(
-    { n: integer({ minimum: 1 }), startedAt: time, endedAt: nullable(time) },
-    { error: errorDescription },
-  ),
-);
-
-const stepFields = {
-  ord: integer({ minimum: 1, description: "The order in which the code called its steps." }),
-  name: string(),
-  count: integer({ minimum: 1 }),
-  type: string({ description: "do, sleep or waitForEvent" }),
-  status: oneWordOf(["running", "waiting", "completed", "errored"]),
-  startedAt: time,
-  endedAt: nullable(time),
-};
-
-const historyStep = named(
-  "HistoryStep",
-  object(
-    { kind: literal("step"), ...stepFields, attempts: array(attempt) },
-    { result: value("What the step gave."), error: errorDescription, wait },
-  ),
-);
-
-const historyEvent = named(
-  "HistoryEvent",
-  object(
-    {
-      kind: literal("event"),
-      type: string(),
-      createdAt: time,
-      deliveredAt: nullable(time),
-      consumedByStep: nullable(integer({ description: "`ord` of the step that took it." })),
-    },
-    { payload: value("What was sent.") },
-  ),
-);
-
-export const historyAnswer = named(
-  "History",
-  object(
-    {
-      runNumber: integer({ minimum: 1 }),
-      runs: array(
-        named(
-          "HistoryRun",
-          object(
-            {
-              runNumber: integer({ minimum: 1 }),
-              status: statusWord,
-              startedAt: nullable(time),
-              finishedAt: nullable(time),
-            },
-            statusFields,
-          ),
-        ),
-      ),
-      entries: array(either(historyStep, historyEvent)),
-      hasNextPage: boolean(),
-    },
-    { cursor: string() },
-  ),
-);
-
-/** The data of a `status` message of the stream. */
-export const streamedStatus = named(
-  "StreamedStatus",
-  object(
-    { runNumber: integer({ minimum: 1 }), status: statusWord },
-    {
-      ...statusFields,
-      thrown: value("What the workflow threw, with its class and cause, tagged."),
-    },
-  ),
-);
-
-/** The data of a `step` message of the stream: a step without its result. */
-export const streamedStep = named(
-  "StreamedStep",
-  object(
-    {
-      runNumber: integer({ minimum: 1 }),
-      ...stepFields,
-      attempt: integer({
-        minimum: 0,
-        description: "The one that runs, or the last that ended; 0 where there is none.",
-      }),
-    },
-    { error: errorDescription, wait },
-  ),
-);
-
-export const errorBody = named(
-  "Error",
-  object({
-    code: oneWordOf(Object.keys(workflowErrorStatus) as WorkflowErrorCode[]),
-    message: string(),
-  }),
-);
-
-const ok = named("Ok", object({ ok: literal(true) }));
-const workflowList = named(
-  "WorkflowList",
-  object({ workflows: array(object({ name: string(), binding: string() })) }),
-);
-const tickAnswer = named(
-  "TickResult",
-  object({
-    processed: integer({ minimum: 0 }),
-    nextWakeInMs: nullable(number()),
-  }),
-);
-
 const instances = "/workflows/:workflowName/instances";
 const instance = `${instances}/:instanceId`;
 const ofInstance = ["WORKFLOW_NOT_FOUND", "INVALID_INSTANCE_ID", "INSTANCE_NOT_FOUND"] as const;
+
+/** The routes of the operations on an instance, by their ids. Their answers are typed; who asks for more looks at the table. */
+type InstanceRoutes = {
+  readonly [K in keyof InstanceOperations as InstanceOperations[K]["route"]["id"]]: Route & {
+    readonly response: InstanceOperations[K]["answer"]["schema"];
+  };
+};
+
+const instanceRoutes = Object.fromEntries(
+  operationEntries.map(([, { route, input, answer, ...operation }]) => [
+    route.id,
+    {
+      method: route.method,
+      path: instance + route.path,
+      group: operation.group,
+      summary: operation.summary,
+      ...(input === undefined ? {} : { body: input.schema }),
+      ...(operation.once === true ? { keyed: true } : {}),
+      response: answer.schema,
+      errors: [...ofInstance, ...operation.errors],
+    } satisfies Route,
+  ]),
+) as unknown as InstanceRoutes;
 
 /** Every route, by the name of its operation. */
 export function contractWithin(limits: Limits) {
@@ -294,20 +149,7 @@ export function contractWithin(limits: Limits) {
       response: named("Instances", object({ instances: array(instanceAnswer) })),
       errors: ["WORKFLOW_NOT_FOUND", "INVALID_INSTANCE_ID", "INVALID_PARAMS", "PAYLOAD_TOO_LARGE"],
     },
-    getInstance: {
-      method: "GET",
-      path: instance,
-      group: "read",
-      summary: "The status of an instance; its output or error once it has ended.",
-      response: instanceAnswer,
-      errors: ofInstance,
-    },
-    pauseInstance: control("pause", "Pauses at once, or at the next step boundary if it runs.", [
-      "INSTANCE_TERMINAL",
-    ]),
-    resumeInstance: control("resume", "Resumes a paused instance; otherwise nothing happens.", []),
-    terminateInstance: control("terminate", "Ends the instance.", ["INSTANCE_TERMINAL"]),
-    restartInstance: control("restart", "Starts a new run; earlier ones stay readable.", []),
+    ...instanceRoutes,
     sendEvent: {
       method: "POST",
       path: `${instance}/events`,
@@ -385,23 +227,6 @@ export function contractWithin(limits: Limits) {
       errors: [],
     },
   } as const satisfies Readonly<Record<string, Route>>;
-}
-
-function control<const E extends readonly WorkflowErrorCode[]>(
-  verb: "pause" | "resume" | "terminate" | "restart",
-  summary: string,
-  errors: E,
-) {
-  return {
-    method: "POST",
-    path: `${instance}/${verb}`,
-    group: "manage",
-    summary,
-    // Pausing or resuming twice is as good as once.
-    ...(verb === "terminate" || verb === "restart" ? { keyed: true as const } : {}),
-    response: ok,
-    errors: [...ofInstance, ...errors],
-  } as const;
 }
 
 export const contract = contractWithin(defaultLimits);

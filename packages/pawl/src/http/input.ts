@@ -2,7 +2,7 @@ import { invalidRequest } from "../instances/requests.js";
 import { requestedOptions } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import type { Route } from "./contract.js";
-import type { WireSchema } from "./schema.js";
+import type { WireSchema } from "../model/schema.js";
 import type { WebRequest, WebUrl } from "../model/web.js";
 
 /** One value of the query, or undefined; two are a mistake. */

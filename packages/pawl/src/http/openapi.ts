@@ -1,6 +1,7 @@
 import { workflowErrorStatus, type WorkflowErrorCode } from "../model/errors.js";
-import { commonErrors, errorBody, streamedStatus, streamedStep, type Route } from "./contract.js";
-import { namedSchemas, refer, type JsonSchema, type WireSchema } from "./schema.js";
+import { errorBody, streamedStatus, streamedStep } from "./answer-schemas.js";
+import { commonErrors, type Route } from "./contract.js";
+import { namedSchemas, refer, type JsonSchema, type WireSchema } from "../model/schema.js";
 
 type Content = { readonly schema: JsonSchema };
 

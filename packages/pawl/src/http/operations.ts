@@ -4,7 +4,14 @@ import { makeBinding } from "../instances/bindings.js";
 import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
 import { knownWorkflow, listInstances, type ListOptions } from "../instances/list.js";
+import {
+  operationEntries,
+  type InstanceOperations,
+  type OperationName,
+} from "../instances/operations.js";
+import { performNamed } from "../instances/perform.js";
 import type { InstancesContext, ParentRun } from "../instances/ports.js";
+import { wireStatus } from "../instances/wire-forms.js";
 import { invalidRequest, validBounds } from "../instances/requests.js";
 import type { Signal } from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
@@ -15,10 +22,10 @@ import type { TickOptions, TickResult } from "../runner/options.js";
 import type { Contract, Operation } from "./contract.js";
 import { eventStream } from "./event-stream.js";
 import { queryNumber, queryValue } from "./input.js";
-import type { TypeOf } from "./schema.js";
+import type { TypeOf } from "../model/schema.js";
 import type { Watchers } from "./watchers.js";
 import type { WebHeaders, WebResponse, WebUrl } from "../model/web.js";
-import { wireHistory, wireList, wireStatus } from "./wire.js";
+import { wireHistory, wireList } from "./wire.js";
 
 export type OperationsContext<Tx> = {
   readonly instances: InstancesContext<Tx>;
@@ -51,6 +58,9 @@ type Operations = {
   readonly [O in Operation]: (call: RouteCall) => AnswerOf<O> | Promise<AnswerOf<O>>;
 };
 
+/** The routes that are made from the table of operations on an instance. */
+type InstanceRouteId = InstanceOperations[OperationName]["route"]["id"];
+
 /** What each operation of the contract does. */
 export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
   const { instances, newId, watchers, openApi, fingerprint } = context;
@@ -69,12 +79,9 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
     return { entry, target: { workflow: entry.name, id } };
   }
 
-  /** An operation is known by its id: with the same one it happens once. */
-  function instanceOf(call: RouteCall, operation = "http"): Instance<Tx> {
-    const { entry, target } = targetOf(call);
-    const { key } = call;
-    const makeId = key === undefined ? newId : () => `${operation}:${key}`;
-    return new Instance({ context: instances, entry, parent: undefined, newId: makeId }, target.id);
+  /** An operation with a known id happens once; keys of different operations are different ids. */
+  function operationId(name: OperationName, { key }: RouteCall): string {
+    return key === undefined ? newId() : `http:${name}:${key}`;
   }
 
   /** As a step is the same in each of its attempts, so is a keyed request each time it is sent. */
@@ -111,10 +118,22 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
     );
   }
 
-  async function controlled(change: Promise<void>) {
-    await change;
-    return { ok: true } as const;
-  }
+  const ofInstances = Object.fromEntries(
+    operationEntries.map(([name, { route, input, answer }]) => [
+      route.id,
+      async (call: RouteCall) => {
+        const { target } = targetOf(call);
+        const given = input?.fromWire(call.body);
+        const newOperationId = () => operationId(name, call);
+        const done = await performNamed(
+          name,
+          { context: instances, target, newOperationId },
+          given,
+        );
+        return answer.toWire(done, target.id);
+      },
+    ]),
+  ) as unknown as Pick<Operations, InstanceRouteId>;
 
   return {
     listWorkflows: () => ({
@@ -153,18 +172,12 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
       return { instances: created.map(({ id }) => ({ id, details: asCreated })) };
     },
 
-    async getInstance(call) {
-      const instance = instanceOf(call);
-      return { id: instance.id, details: wireStatus(await instance.status()) };
-    },
-
-    pauseInstance: (call) => controlled(instanceOf(call).pause()),
-    resumeInstance: (call) => controlled(instanceOf(call).resume()),
-    terminateInstance: (call) => controlled(instanceOf(call, "http:terminate").terminate()),
-    restartInstance: (call) => controlled(instanceOf(call, "http:restart").restart()),
+    ...ofInstances,
 
     async sendEvent(call) {
-      const instance = instanceOf(call);
+      const { entry, target } = targetOf(call);
+      const scope = { context: instances, entry, parent: undefined, newId };
+      const instance = new Instance(scope, target.id);
       const { type, id, payload } = call.body;
       await instance.sendEvent({
         type: type as string,

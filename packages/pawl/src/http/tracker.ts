@@ -12,9 +12,10 @@ import {
   type StepRecord,
   type Target,
 } from "../store/records.js";
-import type { streamedStatus, streamedStep } from "./contract.js";
-import type { TypeOf } from "./schema.js";
-import { iso, wireStatus, wireWait } from "./wire.js";
+import type { streamedStatus, streamedStep } from "./answer-schemas.js";
+import type { TypeOf } from "../model/schema.js";
+import { wireStatus } from "../instances/wire-forms.js";
+import { iso, wireWait } from "./wire.js";
 
 export type StreamMessage = {
   /** Where to go on after it. */

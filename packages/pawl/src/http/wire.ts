@@ -1,22 +1,11 @@
-import type { InstanceStatus } from "../authoring/bindings.js";
 import type { History, HistoryEntry, HistoryRun, HistoryWait } from "../instances/history.js";
 import type { InstanceList, ListedInstance } from "../instances/list.js";
+import { wireOutcome } from "../instances/wire-forms.js";
 import { toTagged } from "../model/codec.js";
-import type { historyAnswer, instanceStatus, listAnswer } from "./contract.js";
-import type { TypeOf } from "./schema.js";
+import type { historyAnswer, listAnswer } from "./answer-schemas.js";
+import type { TypeOf } from "../model/schema.js";
 
 // Answers as the contract describes them: times as text, and users' values tagged where JSON cannot hold them.
-
-export function wireStatus({ status, ...rest }: InstanceStatus): TypeOf<typeof instanceStatus> {
-  return { status, ...outcome(rest) };
-}
-
-function outcome(given: Omit<InstanceStatus, "status">) {
-  return {
-    ...(given.error === undefined ? {} : { error: given.error }),
-    ...("output" in given ? { output: toTagged(given.output, "output") } : {}),
-  };
-}
 
 export function wireList({ instances, ...page }: InstanceList): TypeOf<typeof listAnswer> {
   return { instances: instances.map(listed), ...page };
@@ -32,7 +21,7 @@ function listed({ details, ...of }: ListedInstance) {
     finishedAt: iso(of.finishedAt),
     details: {
       status,
-      ...outcome(rest),
+      ...wireOutcome(rest),
       ...(outputTruncated === undefined ? {} : { outputTruncated }),
     },
   };
@@ -46,7 +35,7 @@ function runOf({ runNumber, status, startedAt, finishedAt, ...rest }: HistoryRun
   return {
     runNumber,
     status,
-    ...outcome(rest),
+    ...wireOutcome(rest),
     startedAt: iso(startedAt),
     finishedAt: iso(finishedAt),
   };

@@ -1,6 +1,5 @@
 import { validEvent, validTx, validWait } from "../authoring/binding-options.js";
 import type {
-  InstanceStatus,
   InstanceTypes,
   ResultOptions,
   SentEvent,
@@ -11,13 +10,13 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import { WorkflowError } from "../model/errors.js";
 import { validEventId, validEventType } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import type { InstanceStatusName } from "../model/status.js";
 import type { Target } from "../store/records.js";
-import type { ControlAnswer } from "../store/store.js";
+import { carry, InstanceHandle } from "./methods.js";
+import { checkedInput, type OperationName } from "./operations.js";
+import { instanceTerminal, performNamed } from "./perform.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
 import { instanceNotFound } from "./requests.js";
 import { awaitResult } from "./result.js";
-import { instanceStatusOf } from "./status.js";
 import { encodePayload } from "./values.js";
 
 /** What all instances of one workflow share. */
@@ -29,45 +28,24 @@ export type InstanceScope<Tx> = {
 };
 
 /** A handle: it holds the id and reads everything else when asked. */
-export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
+export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<InstanceTypes, Tx> {
   readonly id: string;
   readonly #scope: InstanceScope<Tx>;
   readonly #isNew: () => boolean;
 
   /** `isNew`: it was created just now. */
   constructor(scope: InstanceScope<Tx>, id: string, isNew = (): boolean => false) {
+    super();
     this.#scope = scope;
     this.id = id;
     this.#isNew = isNew;
   }
 
-  async status(): Promise<InstanceStatus> {
-    const { store, codec } = await this.#ready();
-    const record = await store.get(this.#target);
-    if (record === null) throw instanceNotFound(this.#target);
-    return instanceStatusOf(record, codec);
-  }
-
-  async pause(): Promise<void> {
-    const { store } = await this.#ready();
-    this.#check(await store.control(this.#target, { command: "pause" }));
-  }
-
-  async resume(): Promise<void> {
-    const { store } = await this.#ready();
-    this.#check(await store.control(this.#target, { command: "resume" }));
-  }
-
-  async terminate(): Promise<void> {
-    const { store } = await this.#ready();
-    const operationId = this.#scope.newId();
-    this.#check(await store.control(this.#target, { command: "terminate", operationId }));
-  }
-
-  async restart(): Promise<void> {
-    const { store } = await this.#ready();
-    const operationId = this.#scope.newId();
-    this.#check(await store.control(this.#target, { command: "restart", operationId }));
+  async [carry](name: OperationName, given: unknown): Promise<unknown> {
+    const input = checkedInput(name, given);
+    const context = await this.#ready();
+    const { newId } = this.#scope;
+    return performNamed(name, { context, target: this.#target, newOperationId: newId }, input);
   }
 
   async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {
@@ -87,7 +65,7 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
       case "notFound":
         throw instanceNotFound(this.#target);
       case "terminal":
-        throw terminal(this.#target, answer.status);
+        throw instanceTerminal(this.#target, answer.status);
     }
   }
 
@@ -105,11 +83,6 @@ export class Instance<Tx> implements WorkflowInstance<InstanceTypes, Tx> {
     await this.#scope.parent?.barrier();
     return this.#scope.context;
   }
-
-  #check(answer: ControlAnswer): void {
-    if (answer.kind === "notFound") throw instanceNotFound(this.#target);
-    if (answer.kind === "terminal") throw terminal(this.#target, answer.status);
-  }
 }
 
 /** A workflow that declares its events waits for no others: whoever sends one has misspelt it. */
@@ -120,8 +93,4 @@ function declared(type: string, { name, events }: WorkflowEntry): void {
     "INVALID_EVENT_TYPE",
     `workflow ${quote(name)} has no event ${quote(type)}; it declares ${types.join(", ") || "none"}`,
   );
-}
-
-function terminal({ id }: Target, status: InstanceStatusName): WorkflowError {
-  return new WorkflowError("INSTANCE_TERMINAL", `instance ${quote(id)} has ended: ${status}`);
 }

@@ -2,7 +2,7 @@
 import { defineWorkflow } from "pawl";
 import { bearerToken } from "pawl/auth";
 import { expect, test } from "vitest";
-import type { PolicyGroup } from "../../src/http/contract.js";
+import type { PolicyGroup } from "../../src/authoring/policies.js";
 import { inScope } from "../support/scope.js";
 import { expectAnswerOf, expectError, routes } from "./answers.js";
 import { served } from "./server.js";

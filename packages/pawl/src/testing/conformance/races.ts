@@ -109,7 +109,7 @@ const operations = {
   restart: one((store, { run, tag }) => store.control(targetOf(run), restart(`restart-${tag}`))),
 } satisfies Readonly<Record<string, readonly RaceStep[]>>;
 
-type OperationName = keyof typeof operations;
+type RacerName = keyof typeof operations;
 type Pair = { readonly a: readonly RaceStep[]; readonly b: readonly RaceStep[] };
 
 /** The states in which both sessions begin. The owner's lease has run out, and an event lies in the inbox. */
@@ -245,8 +245,8 @@ const roundsPerPair = 3;
 async function raceAll(
   world: StillWorld,
   beginning: BeginningName,
-  name: OperationName,
-  rivals: readonly OperationName[],
+  name: RacerName,
+  rivals: readonly RacerName[],
 ): Promise<void> {
   const stores = await storesOn(world.db, 2);
   for (const rival of rivals) {
@@ -264,10 +264,10 @@ async function raceAll(
   }
 }
 
-const names = Object.keys(operations) as OperationName[];
+const names = Object.keys(operations) as RacerName[];
 
 /** The operations that can race in each beginning. */
-const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
+const programme: Readonly<Record<BeginningName, readonly RacerName[]>> = {
   "a leased run": names,
   "a run that waits": [
     "claim",
@@ -313,7 +313,7 @@ const programme: Readonly<Record<BeginningName, readonly OperationName[]>> = {
 
 /** Two-session interleavings of every operation with every other. */
 export const raceCases: readonly ConformanceCase[] = (
-  Object.entries(programme) as [BeginningName, readonly OperationName[]][]
+  Object.entries(programme) as [BeginningName, readonly RacerName[]][]
 ).flatMap(([beginning, participants]) =>
   participants.map((name, i) =>
     stillTime(

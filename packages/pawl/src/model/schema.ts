@@ -1,4 +1,4 @@
-import type { Json } from "../model/codec.js";
+import type { Json } from "./codec.js";
 
 /**
  * JSON Schema as data, with the type that it describes. The contract is written in it: the OpenAPI document has the
