@@ -47,6 +47,7 @@ const PARTS = {
   postgres: ["*"],
   mysql: ["*"],
   "durable-object": ["*"],
+  operations: ["*"],
   testing: ["*"],
 };
 

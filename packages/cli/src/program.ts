@@ -1,8 +1,13 @@
 import { readFileSync } from "node:fs";
 import tab from "@bomb.sh/tab/commander";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { InstanceStatusName } from "pawl";
-import type { ControlVerb } from "./commands/control.js";
+import {
+  inputFields,
+  liveStates,
+  operationEntries,
+  terminalStates,
+  type OperationName,
+} from "pawl/operations";
 import type { ListCommandOptions } from "./commands/list.js";
 import type { ReplayCommandOptions } from "./commands/replay.js";
 import type { SendOptions } from "./commands/send.js";
@@ -11,18 +16,7 @@ import type { StartOptions } from "./commands/start.js";
 import type { DevOptions } from "./dev/dev.js";
 import { Session, type CommonOptions } from "./session.js";
 
-// Commands are imported when they are called: most need little, and all should start at once.
-
-const statuses: readonly InstanceStatusName[] = [
-  "queued",
-  "running",
-  "waiting",
-  "waitingForPause",
-  "paused",
-  "complete",
-  "errored",
-  "terminated",
-];
+// Commands are imported when they are called: most of them need little, and all of them should start at once.
 
 const after = `
 Commands work on pawl.config.ts (found here or in a folder above, or given with --config), or on a running API
@@ -43,7 +37,26 @@ export function program(): Command {
     .helpCommand("help [command]", "print help")
     .showHelpAfterError("(pawl --help tells more)")
     .addHelpText("after", after);
+  const all = [
+    addDev,
+    addMigrate,
+    addTick,
+    addList,
+    addShow,
+    addStart,
+    addSend,
+    addOperations,
+    addReplay,
+  ];
+  for (const add of all) add(pawl);
+  for (const each of pawl.commands) addCommonOptions(each, !onConfigOnly.has(each.name()));
+  tab(pawl, { completionCommandName: "completion" });
+  const completion = pawl.commands.find((each) => each.name() === "completion");
+  completion?.description("print what completes commands and options in your shell");
+  return pawl;
+}
 
+function addDev(pawl: Command): void {
   command(pawl, "dev", "run the workflows, serve the HTTP API, and restart when a file changes")
     .option(
       "-p, --port <port>",
@@ -58,7 +71,9 @@ export function program(): Command {
         (await import("./dev/dev.js")).dev(session, self.opts<DevOptions>()),
       ),
     );
+}
 
+function addMigrate(pawl: Command): void {
   command(pawl, "migrate", "create or upgrade Pawl's tables")
     .option("--dry-run", "print the SQL, and change nothing")
     .action((options: { dryRun?: boolean }, self: Command) =>
@@ -66,7 +81,9 @@ export function program(): Command {
         (await import("./commands/migrate.js")).migrateCommand(session, options),
       ),
     );
+}
 
+function addTick(pawl: Command): void {
   command(pawl, "tick", "run what is due, once")
     .option("--max-instances <n>", "claim at most so many runs", whole(1))
     .option("--max-steps <n>", "give each run back after so many steps", whole(1))
@@ -75,10 +92,14 @@ export function program(): Command {
         (await import("./commands/tick.js")).tickCommand(session, options),
       ),
     );
+}
 
+function addList(pawl: Command): void {
   command(pawl, "list", "list instances, newest first")
     .argument("[workflow]", "its name; all workflows if left out")
-    .addOption(new Option("-s, --status <status>", "only those").choices(statuses))
+    .addOption(
+      new Option("-s, --status <status>", "only those").choices([...liveStates, ...terminalStates]),
+    )
     .addOption(
       new Option("--order <order>", "by creation").choices(["newest", "oldest"]).default("newest"),
     )
@@ -93,7 +114,9 @@ export function program(): Command {
         (await import("./commands/list.js")).listCommand(session, workflow, options),
       );
     });
+}
 
+function addShow(pawl: Command): void {
   command(pawl, "show", "show an instance: status, steps, attempts, errors, waits, events")
     .argument("<workflow>", "its name")
     .argument("<id>", "the instance")
@@ -111,7 +134,9 @@ export function program(): Command {
         (await import("./commands/show.js")).showCommand(session, workflow, id, options),
       ),
     );
+}
 
+function addStart(pawl: Command): void {
   command(pawl, "start", "start an instance")
     .argument("<workflow>", "its name")
     .option("--id <id>", "its id; one is made if left out")
@@ -125,7 +150,9 @@ export function program(): Command {
         (await import("./commands/start.js")).startCommand(session, workflow, options),
       ),
     );
+}
 
+function addSend(pawl: Command): void {
   command(pawl, "send", "send an event to an instance")
     .argument("<workflow>", "its name")
     .argument("<id>", "the instance")
@@ -137,24 +164,34 @@ export function program(): Command {
         (await import("./commands/send.js")).sendCommand(session, workflow, id, type, options),
       ),
     );
+}
 
-  const controls: Readonly<Record<ControlVerb, string>> = {
-    pause: "pause instances: at once, or at the next step boundary if they run",
-    resume: "resume paused instances",
-    terminate: "end instances for good",
-    restart: "start instances again from the beginning; earlier runs stay readable",
-  };
-  for (const [verb, description] of Object.entries(controls) as [ControlVerb, string][]) {
-    command(pawl, verb, description)
+/** One command for each operation that has words for it in the table. */
+function addOperations(pawl: Command): void {
+  for (const [name, { command: description }] of operationEntries) {
+    if (description === undefined) continue;
+    const added = command(pawl, name, description)
       .argument("<workflow>", "its name")
-      .argument("<ids...>", "the instances")
-      .action((workflow: string, ids: string[], _, self: Command) =>
-        running(self, async (session) =>
-          (await import("./commands/control.js")).controlCommand(session, verb, workflow, ids),
-        ),
-      );
+      .argument("<ids...>", "the instances");
+    for (const option of optionsOf(name)) added.addOption(option);
+    added.action((workflow: string, ids: string[], given: Record<string, unknown>, self: Command) =>
+      running(self, async (session) =>
+        (await import("./commands/control.js")).controlCommand(session, name, workflow, ids, given),
+      ),
+    );
   }
+}
 
+/** The options of an operation: one for each field of its input, which may be text, a number or a switch. */
+function optionsOf(operation: OperationName): Option[] {
+  return Object.entries(inputFields(operation)).map(([field, { type, description }]) => {
+    const flag = `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    const option = new Option(type === "boolean" ? flag : `${flag} <${field}>`, description);
+    return type === "integer" ? option.argParser(whole(0)) : option;
+  });
+}
+
+function addReplay(pawl: Command): void {
   command(
     pawl,
     "replay",
@@ -175,12 +212,6 @@ export function program(): Command {
           (await import("./commands/replay.js")).replayCommand(session, workflow, ids, options),
         ),
     );
-
-  for (const each of pawl.commands) addCommonOptions(each, !onConfigOnly.has(each.name()));
-  tab(pawl, { completionCommandName: "completion" });
-  const completion = pawl.commands.find((each) => each.name() === "completion");
-  completion?.description("print what completes commands and options in your shell");
-  return pawl;
 }
 
 function command(pawl: Command, name: string, description: string): Command {

@@ -5,12 +5,12 @@ import type {
   InstanceList,
   ListOptions,
   SentEvent,
-  InstanceStatus,
   ResultOptions,
   TickOptions,
   TickResult,
 } from "pawl";
 import { createClient, type RegisteredWorkflow } from "pawl/client";
+import type { InstanceMethods } from "pawl/operations";
 import type { PawlConfig } from "./config.js";
 import { Failure } from "./failure.js";
 import { nearest } from "./nearest.js";
@@ -30,13 +30,8 @@ export interface TargetWorkflow {
   get(id: string): Promise<TargetInstance>;
 }
 
-export interface TargetInstance {
+export interface TargetInstance extends InstanceMethods {
   readonly id: string;
-  status(): Promise<InstanceStatus>;
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  terminate(): Promise<void>;
-  restart(): Promise<void>;
   sendEvent(event: SentEvent): Promise<void>;
   result(options?: ResultOptions): Promise<unknown>;
 }

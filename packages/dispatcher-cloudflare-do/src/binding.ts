@@ -1,12 +1,9 @@
 import {
   jsonPlusCodec,
-  PayloadTooLargeError,
   ResultTimeoutError,
-  SerializationError,
   WorkflowError,
   type Bindings,
   type CreateOptions,
-  type InstanceStatus,
   type Registry,
   type ResultOptions,
   type SentEvent,
@@ -15,6 +12,13 @@ import {
   type WorkflowInstance,
 } from "pawl";
 import { requestedMs, throwIfAborted } from "pawl/durable-object";
+import {
+  bindingsByKey,
+  carry,
+  encodedAs,
+  InstanceHandle,
+  type OperationName,
+} from "pawl/operations";
 import {
   encodeValue,
   thrownThere,
@@ -50,20 +54,7 @@ export function workflowsBinding<R extends Registry>(
   options?: SpreadOptions<R>,
 ): Bindings<R> {
   const objects = new Objects(namespace, options);
-  const made = new Map<string, Workflow>();
-  const bindings = new Proxy(
-    {},
-    {
-      get(_, key) {
-        // `then` would make it look like a promise.
-        if (typeof key !== "string" || key === "then") return undefined;
-        const binding = made.get(key) ?? new RpcBinding(objects, key);
-        made.set(key, binding);
-        return binding;
-      },
-    },
-  );
-  return bindings as Bindings<R>;
+  return bindingsByKey((key) => new RpcBinding(objects, key)) as unknown as Bindings<R>;
 }
 
 /** Which object to ask. Any of them answers; the one that has the instance needs to ask no other. */
@@ -140,33 +131,20 @@ class RpcBinding implements Workflow {
   }
 }
 
-class RpcInstance implements WorkflowInstance {
+class RpcInstance extends InstanceHandle implements WorkflowInstance {
   readonly id: string;
   readonly #ask: (call: InstanceCall) => Promise<unknown>;
 
   constructor(id: string, answerTo: (call: InstanceCall) => Promise<unknown>) {
+    super();
     this.id = id;
     this.#ask = answerTo;
   }
 
-  async status(): Promise<InstanceStatus> {
-    return (await this.#ask({ method: "status" })) as InstanceStatus;
-  }
-
-  async pause(): Promise<void> {
-    await this.#ask({ method: "pause" });
-  }
-
-  async resume(): Promise<void> {
-    await this.#ask({ method: "resume" });
-  }
-
-  async terminate(): Promise<void> {
-    await this.#ask({ method: "terminate" });
-  }
-
-  async restart(): Promise<void> {
-    await this.#ask({ method: "restart" });
+  async [carry](method: OperationName, given: unknown): Promise<unknown> {
+    return this.#ask(
+      given === undefined ? { method } : { method, input: encoded(given, "INVALID_REQUEST") },
+    );
   }
 
   async sendEvent(event: SentEvent): Promise<void> {
@@ -244,11 +222,5 @@ function invalid(message: string): WorkflowError {
 }
 
 function encoded(value: unknown, code: WorkflowErrorCode): string {
-  try {
-    return encodeValue(value);
-  } catch (error) {
-    if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
-      throw error;
-    throw new WorkflowError(code, error.message, { cause: error });
-  }
+  return encodedAs(code, () => encodeValue(value));
 }

@@ -12,6 +12,7 @@ import {
   type WorkflowInstance,
 } from "pawl";
 import { decodeError, encodeError } from "pawl/durable-object";
+import { isOperationName, type OperationName } from "pawl/operations";
 
 /** A call of a binding, as it crosses to the object. Users' values are text: it keeps what structured clones lose. */
 export type RpcCall =
@@ -24,7 +25,8 @@ export type RpcCall =
   | ({ readonly binding: string; readonly id: string } & InstanceCall);
 
 export type InstanceCall =
-  | { readonly method: "get" | "status" | "pause" | "resume" | "terminate" | "restart" }
+  | { readonly method: "get" }
+  | { readonly method: OperationName; readonly input?: string }
   | { readonly method: "sendEvent"; readonly event: RpcEvent }
   | { readonly method: "result"; readonly waitMs: number };
 
@@ -83,15 +85,10 @@ async function perform(bindings: AnyBindings, call: RpcCall): Promise<unknown> {
 }
 
 async function performOn(instance: WorkflowInstance, call: InstanceCall): Promise<unknown> {
+  if (isOperation(call)) return carriedOut(instance, call);
   switch (call.method) {
     case "get":
       return undefined;
-    case "status":
-    case "pause":
-    case "resume":
-    case "terminate":
-    case "restart":
-      return instance[call.method]();
     case "sendEvent": {
       const { payload, ...event } = call.event;
       return instance.sendEvent(
@@ -103,6 +100,18 @@ async function performOn(instance: WorkflowInstance, call: InstanceCall): Promis
     default:
       throw new WorkflowError("INVALID_REQUEST", "there is no such method");
   }
+}
+
+type CalledOperation = Extract<InstanceCall, { readonly method: OperationName }>;
+
+function isOperation(call: InstanceCall): call is CalledOperation {
+  return isOperationName(call.method);
+}
+
+function carriedOut(instance: WorkflowInstance, call: CalledOperation): Promise<unknown> {
+  const operation = instance[call.method] as (input?: unknown) => Promise<unknown>;
+  const input = call.input === undefined ? undefined : jsonPlusCodec.decode(call.input);
+  return operation.call(instance, input);
 }
 
 async function outcome(instance: WorkflowInstance, waitMs: number): Promise<unknown> {

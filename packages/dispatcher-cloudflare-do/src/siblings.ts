@@ -1,5 +1,6 @@
 import { WorkflowError, type Logger } from "pawl";
 import {
+  controlCommands,
   encodeError,
   type ControlRequest,
   type InstanceStore,
@@ -8,9 +9,9 @@ import {
 import { isForCallers, thrownThere } from "./calls.js";
 import type { WorkflowsObject } from "./namespace.js";
 
-// Objects of one namespace ask each other about their instances. Every verb may be sent twice, and applies once.
+// The objects of one namespace ask each other about their instances. Every verb may be sent twice, and applies once.
 
-/** The verbs that travel as they are. `control` travels as its command: objects still call that which run older code. */
+/** The verbs of a store that travel as they are. */
 const verbs = {
   create: true,
   sendEvent: true,
@@ -19,21 +20,19 @@ const verbs = {
   history: true,
 } as const satisfies { [V in Exclude<keyof InstanceStore, "fits" | "control">]: true };
 
-const commands = {
-  pause: true,
-  resume: true,
-  terminate: true,
-  restart: true,
-} as const satisfies { [C in ControlRequest["command"]]: true };
+type PlainVerb = keyof typeof verbs;
+type ControlVerb = ControlRequest["command"];
 
-type SiblingVerb = keyof typeof verbs | keyof typeof commands;
-
+/**
+ * A control request travels under the name of its command, with the target and its operation id first. Objects that still
+ * run older code during a deployment know no other form, and ignore the request itself, which comes third.
+ */
 export type SiblingCall = {
-  readonly verb: SiblingVerb | "spread";
+  readonly verb: PlainVerb | ControlVerb | "spread";
   readonly args: readonly unknown[];
 };
 
-/** Plain data, or the text of what the caller is to be thrown. */
+/** Plain data, or the text of the error that the caller is to be thrown. */
 export type SiblingAnswer = { readonly value: unknown } | { readonly error: string };
 
 const RETRIES = 4;
@@ -41,15 +40,20 @@ const FIRST_RETRY_MS = 100;
 
 /** The instances in another object. */
 export function siblingStore(object: () => WorkflowsObject): InstanceStore<never> {
-  const ask =
-    (verb: SiblingVerb) =>
-    (...args: unknown[]): Promise<never> =>
-      askSibling(object, { verb, args }) as Promise<never>;
+  const ask = (verb: PlainVerb | ControlVerb, args: readonly unknown[]): Promise<never> =>
+    askSibling(object, { verb, args }) as Promise<never>;
+  const plain = Object.fromEntries(
+    Object.keys(verbs).map((verb) => [verb, (...args: unknown[]) => ask(verb as PlainVerb, args)]),
+  ) as unknown as Pick<InstanceStore<never>, PlainVerb>;
   return {
-    ...Object.fromEntries(Object.keys(verbs).map((verb) => [verb, ask(verb as SiblingVerb)])),
-    control: (target: Target, request: ControlRequest) =>
-      ask(request.command)(target, "operationId" in request ? request.operationId : undefined),
-  } as unknown as InstanceStore<never>;
+    ...plain,
+    control: (target, request) =>
+      ask(request.command, [
+        target,
+        "operationId" in request ? request.operationId : undefined,
+        request,
+      ]),
+  };
 }
 
 export async function askSibling(
@@ -61,7 +65,7 @@ export async function askSibling(
   return answer.value;
 }
 
-/** An object that moves or starts anew is away for moments. A stub that has failed once stays broken. */
+/** Tries again for a while: an object that moves or starts anew is away for moments. A stub that failed stays broken. */
 async function reached(object: () => WorkflowsObject, call: SiblingCall): Promise<SiblingAnswer> {
   for (let n = 0; ; n++) {
     try {
@@ -76,28 +80,37 @@ async function reached(object: () => WorkflowsObject, call: SiblingCall): Promis
   }
 }
 
-/** Never rejects. */
+/** Answers another object. It never rejects. */
 export async function answerSibling(
   here: InstanceStore<never>,
-  { verb, args }: SiblingCall,
+  call: SiblingCall,
   logger: Logger,
 ): Promise<SiblingAnswer> {
   try {
-    if (Object.hasOwn(commands, verb) && Array.isArray(args)) {
-      const [target, operationId] = args;
-      const request = { command: verb, ...(operationId === undefined ? {} : { operationId }) };
-      return { value: await here.control(target as Target, request as ControlRequest) };
-    }
-    if (!Object.hasOwn(verbs, verb) || !Array.isArray(args)) {
-      throw new WorkflowError("INVALID_REQUEST", "there is no such verb");
-    }
-    const perform = here[verb as keyof typeof verbs] as (
-      ...given: readonly unknown[]
-    ) => Promise<unknown>;
-    return { value: await perform(...args) };
+    return { value: await performed(here, call) };
   } catch (error) {
     if (isForCallers(error)) return { error: encodeError(error) };
-    logger.error("call.failed", { method: verb, error: String(error) });
+    logger.error("call.failed", { method: call.verb, error: String(error) });
     return { error: encodeError(new WorkflowError("INTERNAL_ERROR", "something went wrong")) };
   }
+}
+
+async function performed(
+  here: InstanceStore<never>,
+  { verb, args }: SiblingCall,
+): Promise<unknown> {
+  if (Array.isArray(args) && isCommand(verb)) {
+    const [target, operationId, given] = args;
+    const request = operationId === undefined ? { command: verb } : { command: verb, operationId };
+    return here.control(target as Target, (given ?? request) as ControlRequest);
+  }
+  if (Array.isArray(args) && Object.hasOwn(verbs, verb)) {
+    const perform = here[verb as PlainVerb] as (...given: readonly unknown[]) => Promise<unknown>;
+    return perform(...args);
+  }
+  throw new WorkflowError("INVALID_REQUEST", "there is no such verb");
+}
+
+function isCommand(verb: string): verb is ControlVerb {
+  return (controlCommands as readonly string[]).includes(verb);
 }

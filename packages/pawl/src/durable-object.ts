@@ -23,6 +23,7 @@ import type { Store } from "./store/store.js";
 export { workflowsOptions } from "./authoring/options.js";
 export { throwIfAborted } from "./model/abort.js";
 export { requestedMs } from "./model/duration.js";
+export { controlCommands } from "./model/transitions.js";
 export { decodeError, encodeError } from "./model/error-codec.js";
 export { placeOf, spreadStore, type ShardMap } from "./instances/spread-store.js";
 export type { Target } from "./store/records.js";

@@ -1,7 +1,14 @@
 import type { History, HistoryEntry, HistoryEvent, HistoryStep } from "pawl";
 import type { Session } from "../session.js";
 import { findWorkflow, type CommandTarget } from "../target.js";
-import { outcome, problem, statusWord, valueText, waitText } from "../terminal/status.js";
+import {
+  outcome,
+  problem,
+  statusWord,
+  valueText,
+  waitText,
+  type StatusWord,
+} from "../terminal/status.js";
 import type { Terminal } from "../terminal/terminal.js";
 import { ago, counted, duration, visible } from "../terminal/text.js";
 
@@ -91,7 +98,7 @@ class HistoryPageOf {
     ];
   }
 
-  #status(word: string): string {
+  #status(word: StatusWord): string {
     return statusWord(word, this.#terminal.colors);
   }
 

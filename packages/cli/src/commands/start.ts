@@ -1,4 +1,5 @@
 import { parseDurationMs, type InstanceStatus } from "pawl";
+import { isTerminal } from "pawl/operations";
 import { exitCode, Failure } from "../failure.js";
 import { readValue } from "../input.js";
 import type { Session } from "../session.js";
@@ -54,7 +55,7 @@ async function ended(
     await instance.result({ timeout: waitMs });
   } catch (error) {
     const status = await instance.status();
-    if (["errored", "terminated"].includes(status.status)) return status;
+    if (isTerminal(status.status)) return status;
     throw isTimeout(error) ? tooShort(instance.id, error) : error;
   }
   return instance.status();

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { HistoryEntry, HistoryStep, ListedInstance } from "pawl";
+import { isTerminal } from "pawl/operations";
 import type { CommandTarget } from "../target.js";
 import { wire } from "../terminal/json.js";
 import { outcome, problem, statusWord, valueText, waitText } from "../terminal/status.js";
@@ -12,8 +13,6 @@ const LOOK_SHARE = 10;
 /** Of each workflow, the newest ones are followed. */
 const FOLLOWED = 100;
 const VALUE_SHOWN = 120;
-
-const ended = new Set(["complete", "errored", "terminated"]);
 
 type Seen = {
   runNumber: number;
@@ -116,7 +115,7 @@ export class LiveLog {
     const key = `${id}\n${workflow}`;
     const before = this.#seen.get(key);
     const isSame = before?.runNumber === runNumber && before.status === details.status;
-    if (isSame && ended.has(details.status)) return [];
+    if (isSame && isTerminal(details.status)) return [];
     const seen: Seen =
       before?.runNumber === runNumber
         ? before
@@ -133,7 +132,7 @@ export class LiveLog {
     news.push(...(await this.#entries(about, seen)));
     if (!isSame) {
       seen.status = details.status;
-      if (ended.has(details.status)) news.push(this.#end(about, instance));
+      if (isTerminal(details.status)) news.push(this.#end(about, instance));
     }
     return news;
   }

@@ -1,28 +1,31 @@
-import type { HistoryWait, InstanceStatus } from "pawl";
+import type { HistoryStep, HistoryWait, InstanceStatus, InstanceStatusName } from "pawl";
 import { textOf } from "./json.js";
 import type { Terminal } from "./terminal.js";
 import { ago, cut, visible } from "./text.js";
 
 type Colors = Terminal["colors"];
 
-export function statusWord(status: string, colors: Colors): string {
-  switch (status) {
-    case "complete":
-    case "completed":
-      return colors.green(status);
-    case "errored":
-      return colors.red(status);
-    case "running":
-      return colors.cyan(status);
-    case "waiting":
-    case "paused":
-    case "waitingForPause":
-      return colors.yellow(status);
-    case "terminated":
-      return colors.magenta(status);
-    default:
-      return status;
-  }
+/** The words for an instance's status and for a step's. */
+export type StatusWord = InstanceStatusName | HistoryStep["status"];
+
+const colorOf: {
+  readonly [S in StatusWord]: "cyan" | "green" | "magenta" | "red" | "yellow" | null;
+} = {
+  queued: null,
+  running: "cyan",
+  waiting: "yellow",
+  waitingForPause: "yellow",
+  paused: "yellow",
+  complete: "green",
+  completed: "green",
+  errored: "red",
+  terminated: "magenta",
+  unknown: null,
+};
+
+export function statusWord(status: StatusWord, colors: Colors): string {
+  const color = colorOf[status] ?? null; // an API that is newer may have words that are not known here
+  return color === null ? status : colors[color](status);
 }
 
 const SHOWN = 200;

@@ -1,5 +1,10 @@
 import { requestedOptions, type Known } from "../model/known-options.js";
-import { WorkflowError } from "../model/errors.js";
+import {
+  PayloadTooLargeError,
+  SerializationError,
+  WorkflowError,
+  type WorkflowErrorCode,
+} from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { CreateOptions, ResultOptions, SentEvent, TxOptions } from "./bindings.js";
 
@@ -35,4 +40,15 @@ export function validWait(given: ResultOptions): ResultOptions {
 
 export function validTx<Tx>(method: string, given: TxOptions<Tx>): Tx | undefined {
   return requestedOptions(`options of ${method}`, given, within).tx;
+}
+
+/** Encodes a value for a request. One that cannot be encoded is the caller's mistake, and has the given code. */
+export function encodedAs<T>(code: WorkflowErrorCode, encode: () => T): T {
+  try {
+    return encode();
+  } catch (error) {
+    if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
+      throw error;
+    throw new WorkflowError(code, error.message, { cause: error });
+  }
 }

@@ -1,15 +1,17 @@
-import { validEvent, validItems, validNew, validWait } from "../authoring/binding-options.js";
+import {
+  encodedAs,
+  validEvent,
+  validItems,
+  validNew,
+  validWait,
+} from "../authoring/binding-options.js";
+import { bindingsByKey } from "../authoring/bindings-by-key.js";
 import type { CreateOptions, ResultOptions, SentEvent } from "../authoring/bindings.js";
 import { carry, Carrier, type HandleClass } from "../instances/methods.js";
 import { checkedInput, operationOf, type OperationName } from "../instances/operations.js";
 import { throwIfAborted, unlessAborted, type Signal } from "../model/abort.js";
 import { toTagged, type Json } from "../model/codec.js";
-import {
-  PayloadTooLargeError,
-  SerializationError,
-  WorkflowError,
-  type WorkflowErrorCode,
-} from "../model/errors.js";
+import { WorkflowError, type WorkflowErrorCode } from "../model/errors.js";
 import { checkOptions, requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import { webFetch, webRuntime } from "../runtime.js";
@@ -41,8 +43,11 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
   checkOptions("createClient", options, clientOptions);
   const transport = new Transport({ ...options, fetch: options.fetch ?? webFetch }, webRuntime);
   const names = new Names(transport);
+  const workflows: unknown = bindingsByKey(
+    (key) => new Binding(transport, (signal) => names.of(key, signal)),
+  );
   return {
-    workflows: bindings(transport, names) as ClientBindings<Engine["workflows"]>,
+    workflows: workflows as ClientBindings<Engine["workflows"]>,
     async list(workflow, query = {}, more = {}) {
       const signal = signalOf(more);
       const params = { workflowName: workflow };
@@ -58,23 +63,6 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
     },
     tick: async (body = {}, more = {}) => transport.call("tick", { body, signal: signalOf(more) }),
   };
-}
-
-/** Which keys there are is known only to the server; every key is a binding until it is used. */
-function bindings(transport: Transport, names: Names): Readonly<Record<string, ClientWorkflow>> {
-  const made = new Map<string, ClientWorkflow>();
-  return new Proxy(
-    {},
-    {
-      get(_, key) {
-        // `then` would make it look like a promise.
-        if (typeof key !== "string" || key === "then") return undefined;
-        const binding = made.get(key) ?? new Binding(transport, (signal) => names.of(key, signal));
-        made.set(key, binding);
-        return binding;
-      },
-    },
-  );
 }
 
 /** Binding keys and the names of their workflows, asked for once. */
@@ -213,11 +201,5 @@ function newInstance({ id, params }: CreateOptions): object {
 
 /** Sizes are judged by the server, which knows its limits. */
 function tagged(value: unknown, what: string, code: WorkflowErrorCode): Json {
-  try {
-    return toTagged(value, what);
-  } catch (error) {
-    if (!(error instanceof SerializationError || error instanceof PayloadTooLargeError))
-      throw error;
-    throw new WorkflowError(code, error.message, { cause: error });
-  }
+  return encodedAs(code, () => toTagged(value, what));
 }

@@ -1,4 +1,5 @@
 import { isLongerInUtf8 } from "../model/codec/utf8.js";
+import type { ControlCommand } from "../model/transitions.js";
 import type { EventRecord, InstanceRecord, Target } from "../store/records.js";
 import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type {
@@ -19,7 +20,7 @@ import type { HooksOfProcess, RunStarts, StartedInstance } from "./ports.js";
 const OUTPUT_LISTED_MAX_BYTES = 4_096;
 
 /** Whether a command makes a run due, ends it, or neither. The first two may post to hooks, which are registered first. */
-const effects: { readonly [C in ControlRequest["command"]]: "due" | "ended" | "none" } = {
+const effects: { readonly [C in ControlCommand]: "due" | "ended" | "none" } = {
   pause: "none",
   resume: "due",
   terminate: "ended",

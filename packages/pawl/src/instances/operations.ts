@@ -2,6 +2,7 @@ import type { WorkflowInstance } from "../authoring/bindings.js";
 import type { PolicyGroup } from "../authoring/policies.js";
 import type { WorkflowErrorCode } from "../model/errors.js";
 import { requestedOptions } from "../model/known-options.js";
+import type { JsonSchema } from "../model/schema.js";
 import { doneForm, statusForm, type WireForm } from "./wire-forms.js";
 
 /** The members of `WorkflowInstance` that are written by hand: they take transactions, or wait. */
@@ -113,11 +114,15 @@ export function isOperationName(name: unknown): name is OperationName {
   return typeof name === "string" && Object.hasOwn(instanceOperations, name);
 }
 
+/** The schemas of an operation's options, by their names. */
+export function inputFields(name: OperationName): Readonly<Record<string, JsonSchema>> {
+  return operationOf(name).input?.schema.json.properties ?? {};
+}
+
 /** Refuses options that the operation does not have; one without options ignores what it is given. */
 export function checkedInput(name: OperationName, given: unknown): unknown {
-  const { input } = operationOf(name);
-  if (input === undefined) return undefined;
-  const fields = Object.keys(input.schema.json.properties ?? {});
+  if (operationOf(name).input === undefined) return undefined;
+  const fields = Object.keys(inputFields(name));
   const known = Object.fromEntries(fields.map((field) => [field, true] as const));
   return requestedOptions(`options of ${name}`, given ?? {}, known);
 }

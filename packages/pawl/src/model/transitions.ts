@@ -1,7 +1,11 @@
 import type { InstanceState } from "./status.js";
 
+/** What people ask of an instance to control it, in any state. */
+export const controlCommands = ["pause", "resume", "terminate", "restart"] as const;
+export type ControlCommand = (typeof controlCommands)[number];
+
 /** What people ask of an instance, in any state. */
-export const userCommands = ["pause", "resume", "terminate", "restart", "sendEvent"] as const;
+export const userCommands = [...controlCommands, "sendEvent"] as const;
 export type UserCommand = (typeof userCommands)[number];
 
 /**

@@ -1,5 +1,6 @@
 import type { HookName } from "../model/hooks.js";
 import type { InstanceStatusName } from "../model/status.js";
+import type { ControlCommand } from "../model/transitions.js";
 import type { HintChannel } from "./hints.js";
 import type { InstanceStore } from "./instance-store.js";
 import type {
@@ -233,8 +234,10 @@ export type EventPlace = {
  * nothing.
  */
 export type ControlRequest =
-  | { readonly command: "pause" | "resume" }
-  | { readonly command: "terminate" | "restart"; readonly operationId: string };
+  | { readonly command: RepeatableCommand }
+  | { readonly command: Exclude<ControlCommand, RepeatableCommand>; readonly operationId: string };
+
+type RepeatableCommand = "pause" | "resume";
 
 export type ControlAnswer =
   | { readonly kind: "ok"; readonly status: InstanceStatusName; readonly owner: string | null }

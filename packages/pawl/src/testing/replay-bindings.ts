@@ -1,5 +1,6 @@
 import type { CreateOptions } from "../authoring/bindings.js";
 import type { Children } from "../engine/children.js";
+import { instanceOperations } from "../instances/operations.js";
 
 /**
  * Returns bindings for code that is replayed without a store. They create children with the ids that these had. A child
@@ -18,7 +19,7 @@ export function replayBindings(children: Children): unknown {
 }
 
 function childOf(id: string): unknown {
-  const methods = ["status", "result", "sendEvent", "pause", "resume", "terminate", "restart"];
+  const methods = [...Object.keys(instanceOperations), "result", "sendEvent"];
   const refusals = methods.map((method) => [
     method,
     async () => {

@@ -1,5 +1,5 @@
 import type { InstanceStatusName } from "../../model/status.js";
-import { transition, type UserCommand } from "../../model/transitions.js";
+import { transition, type ControlCommand } from "../../model/transitions.js";
 import type { Target } from "../../store/records.js";
 import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
@@ -7,7 +7,6 @@ import type { Row, Script } from "../statement.js";
 import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
 import { statusOfRow } from "./status.js";
 
-export type ControlCommand = Exclude<UserCommand, "sendEvent">;
 /** A terminate and a restart have an operation id; the others may be done again. */
 export type Control = Verb<
   [command: ControlCommand, target: Target, operationId: string | null],

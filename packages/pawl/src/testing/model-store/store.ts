@@ -1,7 +1,7 @@
 import type { HookName } from "../../model/hooks.js";
 import type { Clock } from "../../model/seams.js";
 import { isTerminal, type InstanceState } from "../../model/status.js";
-import { transition } from "../../model/transitions.js";
+import { transition, type ControlCommand } from "../../model/transitions.js";
 import { asLoaded, type DbTime, type InstanceRecord, type Target } from "../../store/records.js";
 import type {
   Claimed,
@@ -208,10 +208,7 @@ export class ModelStore implements Store<object> {
   }
 
   readonly #commands: {
-    readonly [C in ControlRequest["command"]]: (
-      instance: ModelInstance,
-      becomes: InstanceState,
-    ) => void;
+    readonly [C in ControlCommand]: (instance: ModelInstance, becomes: InstanceState) => void;
   } = {
     pause: ({ run }, becomes) => {
       run.status = becomes;
