@@ -12,7 +12,7 @@ import { validHooks } from "./hooks/handlers.js";
 import { BASE_PATH, httpHandler } from "./http/handler.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
-import { bindingsMaker } from "./instances/bindings.js";
+import { bindingsMaker } from "./instances/workflow.js";
 import { localStore } from "./instances/local-store.js";
 import { rounds } from "./instances/rounds.js";
 import type { InstancesContext } from "./instances/ports.js";

@@ -1,6 +1,5 @@
 import { elementOf } from "../authoring/binding-options.js";
 import type { WorkflowEntry } from "../authoring/entry.js";
-import { makeBinding } from "../instances/bindings.js";
 import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
 import { knownWorkflow, listInstances, type ListOptions } from "../instances/list.js";
@@ -12,6 +11,7 @@ import {
 import { performNamed } from "../instances/perform.js";
 import type { InstancesContext, ParentRun } from "../instances/ports.js";
 import { wireStatus } from "../instances/wire-forms.js";
+import { WorkflowBinding } from "../instances/workflow.js";
 import { invalidRequest, validBounds } from "../instances/requests.js";
 import type { Signal } from "../model/abort.js";
 import { fromTagged } from "../model/codec.js";
@@ -89,7 +89,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
     const entry = entryOf(call);
     const { key } = call;
     if (key === undefined) {
-      return makeBinding({ context: instances, entry, parent: undefined, newId });
+      return new WorkflowBinding({ context: instances, entry, parent: undefined, newId });
     }
     // What was asked for is a part of where the instance comes from: another request does not take it for its own.
     const prints = await Promise.all(items.map((item) => fingerprint(JSON.stringify(item))));
@@ -98,7 +98,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): Operations {
       barrier: () => Promise.resolve(),
       nextOrigin: () => ({ origin: `${keyed(key)}${prints[next++]}`, id: `k${key}` }),
     };
-    return makeBinding({ context: instances, entry, parent: caller, newId });
+    return new WorkflowBinding({ context: instances, entry, parent: caller, newId });
   }
 
   /** The id that a keyed request wants is taken: by itself with another body, or by somebody else. */

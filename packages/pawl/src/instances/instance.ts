@@ -48,9 +48,9 @@ export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<Ins
     return performNamed(name, { context, target: this.#target, newOperationId: newId }, input);
   }
 
-  async sendEvent(event: SentEvent, options: TxOptions<Tx> = {}): Promise<void> {
+  async sendEvent(event: SentEvent, options?: TxOptions<Tx>): Promise<void> {
     const { context, entry, newId } = this.#scope;
-    const tx = validTx("sendEvent", options);
+    const tx = options === undefined ? undefined : validTx("sendEvent", options);
     const { type, id, payload } = validEvent(event);
     declared(validEventType(type, context.limits), entry);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);

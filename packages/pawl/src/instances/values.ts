@@ -6,59 +6,61 @@ import type { WorkflowErrorCode } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { InstancesContext } from "./ports.js";
 
-/** What callers hand in, checked by the workflow's schema and encoded. Undefined is stored as nothing. */
 type Border = Pick<InstancesContext<never>, "codec" | "limits">;
 
-/** Without a schema there is nothing to wait for. */
+/** The text of a value, or null for undefined. Without a schema there is nothing to wait for. */
 type Encoded = string | null | Promise<string | null>;
 
+/** Checks params by the workflow's schema, and encodes them. `what` is how errors name them. */
 export function encodeParams(
   { codec, limits }: Border,
-  entry: WorkflowEntry,
+  { params: schema }: WorkflowEntry,
   params: unknown,
   what = "params",
 ): Encoded {
   const context = { what, maxBytes: limits.paramsMaxBytes };
-  return encode(codec, entry.params, params, context, "INVALID_PARAMS");
+  return schema === undefined
+    ? encode(codec, params, context, "INVALID_PARAMS")
+    : encodeChecked(codec, schema, params, context, "INVALID_PARAMS");
 }
 
+/** Checks an event's payload by the schema of its type, and encodes it. */
 export function encodePayload(
   { codec, limits }: Border,
-  entry: WorkflowEntry,
-  event: { readonly type: string; readonly payload?: unknown },
+  { events = {} }: WorkflowEntry,
+  { type, payload }: { readonly type: string; readonly payload?: unknown },
 ): Encoded {
-  const { events = {} } = entry;
-  const schema = Object.hasOwn(events, event.type) ? events[event.type] : undefined;
+  const schema = Object.hasOwn(events, type) ? events[type] : undefined;
   const context = {
-    what: `payload of event ${quote(event.type)}`,
+    what: `payload of event ${quote(type)}`,
     maxBytes: limits.eventPayloadMaxBytes,
   };
-  return encode(codec, schema, event.payload, context, "INVALID_EVENT_PAYLOAD");
+  return schema === undefined
+    ? encode(codec, payload, context, "INVALID_EVENT_PAYLOAD")
+    : encodeChecked(codec, schema, payload, context, "INVALID_EVENT_PAYLOAD");
+}
+
+async function encodeChecked(
+  codec: Codec,
+  schema: Schema,
+  given: unknown,
+  context: EncodeContext,
+  code: WorkflowErrorCode,
+): Promise<string | null> {
+  const validated = await validate(schema, given);
+  if (validated.ok) return encode(codec, validated.value, context, code);
+  throw new WorkflowError(code, `${context.what}: ${validated.message}`);
 }
 
 function encode(
   codec: Codec,
-  schema: Schema | undefined,
   given: unknown,
   context: EncodeContext,
   code: WorkflowErrorCode,
-): Encoded {
-  if (schema === undefined) return encodeValid(codec, given, context, code);
-  return validate(schema, given).then((validated) => {
-    if (validated.ok) return encodeValid(codec, validated.value, context, code);
-    throw new WorkflowError(code, `${context.what}: ${validated.message}`);
-  });
-}
-
-function encodeValid(
-  codec: Codec,
-  value: unknown,
-  context: EncodeContext,
-  code: WorkflowErrorCode,
 ): string | null {
-  if (value === undefined) return null;
+  if (given === undefined) return null;
   try {
-    return codec.encode(value, context);
+    return codec.encode(given, context);
   } catch (error) {
     if (error instanceof PayloadTooLargeError) {
       throw new WorkflowError("PAYLOAD_TOO_LARGE", error.message, { cause: error });

@@ -3,7 +3,7 @@ import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
-import { bindingsMaker, type AllBindings } from "../../src/instances/bindings.js";
+import { bindingsMaker, type AllBindings } from "../../src/instances/workflow.js";
 import { localStore } from "../../src/instances/local-store.js";
 import { rounds } from "../../src/instances/rounds.js";
 import type {
