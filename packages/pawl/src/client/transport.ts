@@ -59,7 +59,7 @@ export class Transport {
   async call<O extends Operation>(operation: O, outgoing: Outgoing = {}): Promise<AnswerTo<O>> {
     const route: Route = contract[operation];
     const headers = {
-      ...(route.method === "POST" ? { "content-type": "application/json" } : {}),
+      ...(route.method === "GET" ? {} : { "content-type": "application/json" }),
       ...(route.keyed === true ? { "idempotency-key": this.newKey() } : {}),
       ...outgoing.headers,
     };

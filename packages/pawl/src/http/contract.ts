@@ -76,22 +76,8 @@ const instanceRoutes = Object.fromEntries(
   ]),
 ) as unknown as InstanceRoutes;
 
-/** Every route, by the name of its operation. */
-export function contractWithin(limits: Limits) {
-  const instanceId = string({
-    pattern: identifierPattern,
-    minLength: 1,
-    maxLength: limits.instanceIdMaxLength,
-  });
-  const params = value("What the workflow is given, tagged where JSON cannot hold it.");
-  const page = {
-    pageSize: integer({
-      minimum: 1,
-      maximum: limits.pageSizeMax,
-      default: limits.pageSizeDefault,
-    }),
-    cursor: string({ description: "Of the page before." }),
-  };
+/** What there is. */
+function listRoutes(limits: Limits) {
   return {
     listWorkflows: {
       method: "GET",
@@ -109,11 +95,23 @@ export function contractWithin(limits: Limits) {
       query: {
         status: oneWordOf(instanceStatusNames),
         order: oneWordOf(["newest", "oldest"], { default: "newest" }),
-        ...page,
+        ...pageWithin(limits),
       },
       response: listAnswer,
       errors: ["WORKFLOW_NOT_FOUND", "INVALID_CURSOR"],
     },
+  } as const satisfies Readonly<Record<string, Route>>;
+}
+
+/** Routes that create instances. */
+function createRoutes(limits: Limits) {
+  const instanceId = string({
+    pattern: identifierPattern,
+    minLength: 1,
+    maxLength: limits.instanceIdMaxLength,
+  });
+  const params = value("What the workflow is given, tagged where JSON cannot hold it.");
+  return {
     createInstance: {
       method: "POST",
       path: instances,
@@ -149,7 +147,12 @@ export function contractWithin(limits: Limits) {
       response: named("Instances", object({ instances: array(instanceAnswer) })),
       errors: ["WORKFLOW_NOT_FOUND", "INVALID_INSTANCE_ID", "INVALID_PARAMS", "PAYLOAD_TOO_LARGE"],
     },
-    ...instanceRoutes,
+  } as const satisfies Readonly<Record<string, Route>>;
+}
+
+/** Routes that send events. */
+function eventRoutes(limits: Limits) {
+  return {
     sendEvent: {
       method: "POST",
       path: `${instance}/events`,
@@ -184,6 +187,12 @@ export function contractWithin(limits: Limits) {
         "PAYLOAD_TOO_LARGE",
       ],
     },
+  } as const satisfies Readonly<Record<string, Route>>;
+}
+
+/** What happened to an instance, and what happens to it. */
+function historyRoutes(limits: Limits) {
+  return {
     getHistory: {
       method: "GET",
       path: `${instance}/history`,
@@ -191,7 +200,7 @@ export function contractWithin(limits: Limits) {
       summary: "A page of the steps and events of a run, in the order things happened.",
       query: {
         runNumber: integer({ minimum: 1, description: "Default: the current run." }),
-        ...page,
+        ...pageWithin(limits),
       },
       response: historyAnswer,
       errors: [...ofInstance, "INVALID_CURSOR"],
@@ -205,28 +214,56 @@ export function contractWithin(limits: Limits) {
       stream: true,
       errors: [...ofInstance, "INVALID_CURSOR"],
     },
-    tick: {
-      method: "POST",
-      path: "/_runner/tick",
-      group: "tick",
-      summary:
-        "Runs what is due. Answers when each claimed run has ended, parked or used up the budget.",
-      body: named(
-        "Tick",
-        object({}, { maxInstances: integer({ minimum: 1 }), maxSteps: integer({ minimum: 1 }) }),
-      ),
-      response: tickAnswer,
-      errors: ["TICK_DISABLED", "PAYLOAD_TOO_LARGE"],
-    },
-    openApi: {
-      method: "GET",
-      path: "/openapi.json",
-      group: "read",
-      summary: "This API as an OpenAPI 3.1 document.",
-      response: anyObject(),
-      errors: [],
-    },
   } as const satisfies Readonly<Record<string, Route>>;
+}
+
+/** Routes that have no workflow in their paths. */
+const hostRoutes = {
+  tick: {
+    method: "POST",
+    path: "/_runner/tick",
+    group: "tick",
+    summary:
+      "Runs what is due. Answers when each claimed run has ended, parked or used up the budget.",
+    body: named(
+      "Tick",
+      object({}, { maxInstances: integer({ minimum: 1 }), maxSteps: integer({ minimum: 1 }) }),
+    ),
+    response: tickAnswer,
+    errors: ["TICK_DISABLED", "PAYLOAD_TOO_LARGE"],
+  },
+  openApi: {
+    method: "GET",
+    path: "/openapi.json",
+    group: "read",
+    summary: "This API as an OpenAPI 3.1 document.",
+    response: anyObject(),
+    errors: [],
+  },
+} as const satisfies Readonly<Record<string, Route>>;
+
+/** Which page of a list is wanted. */
+function pageWithin(limits: Limits) {
+  return {
+    pageSize: integer({
+      minimum: 1,
+      maximum: limits.pageSizeMax,
+      default: limits.pageSizeDefault,
+    }),
+    cursor: string({ description: "Of the page before." }),
+  };
+}
+
+/** Every route, by the name of its operation, in the order of the documents that are made from it. */
+export function contractWithin(limits: Limits) {
+  return {
+    ...listRoutes(limits),
+    ...createRoutes(limits),
+    ...instanceRoutes,
+    ...eventRoutes(limits),
+    ...historyRoutes(limits),
+    ...hostRoutes,
+  };
 }
 
 export const contract = contractWithin(defaultLimits);

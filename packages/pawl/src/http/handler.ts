@@ -1,9 +1,11 @@
-import type { HttpOptions } from "../authoring/policies.js";
+import type { Authorize, HttpOptions } from "../authoring/policies.js";
 import type { InstancesContext } from "../instances/ports.js";
 import { ValidationError, WorkflowError, workflowErrorStatus } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
+import type { Limits } from "../model/limits.js";
 import type { Logger } from "../model/logger.js";
 import { quote } from "../model/quote.js";
+import type { Scheduler } from "../model/seams.js";
 import type { TickOptions, TickResult } from "../runner/options.js";
 import { emptyAnswer, errorAnswer, jsonAnswer } from "./answers.js";
 import { checkedAuthorize, denial } from "./authorize.js";
@@ -12,7 +14,8 @@ import { contractWithin } from "./contract.js";
 import { comeAgain } from "./event-stream.js";
 import { acceptsEvents, checkKeys, checkQuery, idempotencyKey, refuseForms } from "./input.js";
 import { openApiOf } from "./openapi.js";
-import { operationsOf, type RouteCall } from "./operations.js";
+import { operationsOf } from "./operations.js";
+import type { RouteCall, RouteOperations } from "./route-call.js";
 import { Router, type RouteMatch, type PathRoutes } from "./router.js";
 import type { Watchers } from "./watchers.js";
 import {
@@ -41,26 +44,55 @@ export function httpHandler<Tx>(
   options: HttpOptions,
   context: HttpContext<Tx>,
 ): (request: WebRequest) => Promise<WebResponse> {
-  const { instances, logger, watchers } = context;
-  const { limits, runtime } = instances;
+  const { limits, runtime } = context.instances;
   const basePath = checkedBasePath(options.basePath ?? BASE_PATH);
   const authorize = checkedAuthorize(options.authorize, options.tick);
   const contract = contractWithin(limits);
-  const router = new Router(contract, basePath);
   const operations = operationsOf({
-    instances,
-    watchers,
+    instances: context.instances,
+    watchers: context.watchers,
     newId: idMaker(runtime),
     tick: options.tick?.enabled === true ? (bounds) => context.tick(bounds) : null,
     openApi: once(() => openApiOf(contract, basePath)),
     fingerprint: context.fingerprint,
   });
+  const handler = new Handler({
+    authorize,
+    router: new Router(contract, basePath),
+    operations,
+    limits,
+    scheduler: runtime.scheduler,
+    logger: context.logger,
+  });
+  return async (request) => {
+    const response = await handler.answer(request);
+    return request.method === "HEAD" ? withoutBody(response) : response;
+  };
+}
 
-  async function answer(request: WebRequest): Promise<WebResponse> {
+type HandlerParts = {
+  readonly authorize: Authorize;
+  readonly router: Router;
+  readonly operations: RouteOperations;
+  readonly limits: Limits;
+  readonly scheduler: Scheduler;
+  readonly logger: Logger;
+};
+
+/** A request's stations: its route, the policies, the checks of its form, the operation. */
+class Handler {
+  readonly #parts: HandlerParts;
+
+  constructor(parts: HandlerParts) {
+    this.#parts = parts;
+  }
+
+  async answer(request: WebRequest): Promise<WebResponse> {
+    const { router, logger } = this.#parts;
     const url = urlOf(request);
     const place = url === null ? null : router.find(url.pathname, request.method);
     try {
-      return await pass(request, url, place);
+      return await this.#pass(request, url, place);
     } catch (error) {
       const failure = errorAnswer(error, place?.path ?? null, logger);
       const isStream = place?.match?.route.stream === true && acceptsEvents(request);
@@ -68,12 +100,13 @@ export function httpHandler<Tx>(
     }
   }
 
-  async function pass(
+  async #pass(
     request: WebRequest,
     url: WebUrl | null,
     place: PathRoutes | null,
   ): Promise<WebResponse> {
-    const body = once(() => readBody(request, limits, runtime.scheduler));
+    const { authorize, limits, logger, scheduler } = this.#parts;
+    const body = once(() => readBody(request, limits, scheduler));
     const match = place?.match ?? null;
     const denied = await denial(
       authorize,
@@ -84,25 +117,21 @@ export function httpHandler<Tx>(
         route: place?.path ?? null,
         params: match?.params ?? {},
         headers: request.headers,
-        // A new value each time: what a policy does to it changes nothing here.
+        // Each call parses the body anew: what a policy does to the value changes nothing here.
         body: async () => parseBody(await body(), limits),
       },
       logger,
     );
     if (denied !== null) return denied;
-    if (url === null || place === null)
+    if (url === null || place === null) {
       throw new WorkflowError("NOT_FOUND", "there is no such route");
-    if (match !== null) return respond(match, request, url, body);
-    const allow = { allow: place.allow.join(", ") };
-    if (request.method === "OPTIONS") return emptyAnswer(allow);
-    const { code, message, status } = new WorkflowError(
-      "METHOD_NOT_ALLOWED",
-      `this path takes ${allow.allow}`,
-    );
-    return jsonAnswer(status, { code, message }, allow);
+    }
+    return match === null
+      ? withoutMethod(request, place)
+      : this.#respond(match, request, url, body);
   }
 
-  async function respond(
+  async #respond(
     { operation, route, params }: RouteMatch,
     request: WebRequest,
     url: WebUrl,
@@ -114,29 +143,36 @@ export function httpHandler<Tx>(
       params,
       url,
       headers: request.headers,
-      body: route.body === undefined ? {} : await bodyOf(route.body, body),
+      body: route.body === undefined ? {} : await this.#bodyOf(route.body, body),
       key: route.keyed === true ? idempotencyKey(request) : undefined,
       signal: () => request.signal ?? undefined,
     };
-    const perform: (given: RouteCall) => object | Promise<object> = operations[operation];
+    const perform: (given: RouteCall) => object | Promise<object> =
+      this.#parts.operations[operation];
     const result = await perform(call);
     return isResponse(result) ? result : jsonAnswer(200, result);
   }
 
-  async function bodyOf(
+  async #bodyOf(
     schema: NonNullable<RouteMatch["route"]["body"]>,
     body: () => Promise<string>,
-  ) {
-    const given = parseBody(await body(), limits);
+  ): Promise<RouteCall["body"]> {
+    const given = parseBody(await body(), this.#parts.limits);
     if (given === undefined) return {};
     checkKeys(schema, given, "the body");
     return given as RouteCall["body"];
   }
+}
 
-  return async (request) => {
-    const response = await answer(request);
-    return request.method === "HEAD" ? withoutBody(response) : response;
-  };
+/** The answer to a path that exists, by a method that it does not have. */
+function withoutMethod({ method }: WebRequest, place: PathRoutes): WebResponse {
+  const allow = { allow: place.allow.join(", ") };
+  if (method === "OPTIONS") return emptyAnswer(allow);
+  const { code, message, status } = new WorkflowError(
+    "METHOD_NOT_ALLOWED",
+    `this path takes ${allow.allow}`,
+  );
+  return jsonAnswer(status, { code, message }, allow);
 }
 
 function urlOf({ url }: WebRequest): WebUrl | null {
