@@ -1,11 +1,7 @@
 import { history } from "../instances/history.js";
 import { Instance } from "../instances/instance.js";
 import { listInstances, type ListOptions } from "../instances/list.js";
-import {
-  operationEntries,
-  type InstanceOperations,
-  type OperationName,
-} from "../instances/operations.js";
+import { operationEntries, type InstanceOperations } from "../instances/operations.js";
 import { performNamed } from "../instances/perform.js";
 import { validBounds } from "../instances/requests.js";
 import { wireStatus } from "../instances/wire-forms.js";
@@ -50,7 +46,7 @@ export function operationsOf<Tx>(context: OperationsContext<Tx>): RouteOperation
 }
 
 /** The routes that are made from the table of operations on an instance. */
-type InstanceRouteId = InstanceOperations[OperationName]["route"]["id"];
+type InstanceRouteId = InstanceOperations[keyof InstanceOperations]["route"]["id"];
 
 function instanceRoutesOf<Tx>({
   instances,

@@ -101,13 +101,16 @@ export type InstanceOperation = Omit<Described<Method>, "answer" | "input"> & {
   readonly input?: WireForm<object, object>;
 };
 
+const byName: Readonly<Record<OperationName, InstanceOperation>> = instanceOperations as never;
+
 /** The entries of the table, in its order. */
-export const operationEntries = Object.entries(
-  instanceOperations,
-) as unknown as readonly (readonly [OperationName, InstanceOperation])[];
+export const operationEntries = Object.entries(byName) as readonly (readonly [
+  OperationName,
+  InstanceOperation,
+])[];
 
 export function operationOf(name: OperationName): InstanceOperation {
-  return instanceOperations[name] as unknown as InstanceOperation;
+  return byName[name];
 }
 
 export function isOperationName(name: unknown): name is OperationName {

@@ -228,16 +228,21 @@ export type EventPlace = {
   readonly createdAt: DbTime;
 };
 
-/**
- * A command, and what it needs. A pause or a resume may arrive twice: the second changes nothing. Any other command has
- * an operation id and is carried out once per id, whatever was asked in between; sent again, it succeeds and changes
- * nothing.
- */
-export type ControlRequest =
-  | { readonly command: RepeatableCommand }
-  | { readonly command: Exclude<ControlCommand, RepeatableCommand>; readonly operationId: string };
+/** A command, with what it carries. */
+export type ControlRequest = {
+  readonly [C in ControlCommand]: { readonly command: C } & CarriedBy[C];
+}[ControlCommand];
 
-type RepeatableCommand = "pause" | "resume";
+/**
+ * What each command carries. A pause or a resume may arrive twice, since the second changes nothing. A command with an
+ * operation id is carried out once per id, whatever was asked in between: sent again, it succeeds and changes nothing.
+ */
+type CarriedBy = {
+  readonly pause: unknown;
+  readonly resume: unknown;
+  readonly terminate: { readonly operationId: string };
+  readonly restart: { readonly operationId: string };
+};
 
 export type ControlAnswer =
   | { readonly kind: "ok"; readonly status: InstanceStatusName; readonly owner: string | null }
