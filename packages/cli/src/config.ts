@@ -1,37 +1,37 @@
 import type { Logger, Registry, Workflows } from "pawl";
 
-/** What `createWorkflows` gives, whatever its workflows. */
+/** The engine that `createWorkflows` returns, whatever its workflows. */
 export type AnyPawl = Omit<Workflows<Registry, never>, "workflows"> & {
   readonly workflows: object;
 };
 
 export type PawlConfig = {
   readonly pawl: AnyPawl;
-  /** Called at the end, after `pawl.close()`: ends what the config opened, such as a pool. */
+  /** Called at the end, after `pawl.close()`, to end what the config opened, such as a pool. */
   readonly close?: (() => void | Promise<void>) | undefined;
   readonly dev?: DevConfig | undefined;
 };
 
-/** Settings of `pawl dev`; its options win. */
+/** Settings of `pawl dev`. The options of the command take precedence. */
 export type DevConfig = {
-  /** Default 3000; 0 takes any free one. */
+  /** The port; 3000 by default, and 0 for any free one. */
   readonly port?: number | undefined;
-  /** Default 127.0.0.1: this machine only. */
+  /** The address to listen on; 127.0.0.1 by default, which is this machine only. */
   readonly host?: string | undefined;
-  /** Files and folders, relative to the config, whose changes restart it. Default: the config's folder. */
+  /** Files and folders, relative to the config, whose changes restart it; the config's folder by default. */
   readonly watch?: readonly string[] | undefined;
 };
 
-/** What a config that is a function is given. */
+/** The argument of a config that is a function. */
 export type ConfigContext = {
   readonly command: string;
-  /** Writes what the engine tells to standard error, readable: pass it to `createWorkflows`. */
+  /** Writes the engine's log to standard error, for people to read. Pass it to `createWorkflows`. */
   readonly logger: Logger;
 };
 
 type Made = AnyPawl | PawlConfig;
 
-/** What a config file may export as its default. */
+/** What a config file may have as its default export. */
 export type ConfigExport =
   | Made
   | Promise<Made>

@@ -1,11 +1,11 @@
-/** How the process ends. */
+/** The codes with which the process ends. */
 export const exitCode = {
   ok: 0,
-  /** Understood, and refused or failed. */
+  /** The command was understood, and was refused or failed. */
   failed: 1,
   /** The command line, what it reads, or the config is not right. */
   usage: 2,
-  /** No such workflow or instance. */
+  /** There is no such workflow or instance. */
   notFound: 3,
   /** The database or the API is away: try again. */
   unavailable: 4,
@@ -13,7 +13,7 @@ export const exitCode = {
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
-/** What went wrong, for people: a message, and what to try next. */
+/** An error for people: a message, and what to try next. */
 export class Failure extends Error {
   readonly code: string;
   readonly exit: ExitCode;
@@ -49,7 +49,8 @@ const OTHER_TOKEN =
 const NO_API = "does a Pawl API run there? pawl dev serves one, and says where";
 
 /**
- * By names and codes, not by class: the config may bring another copy of pawl than ours.
+ * Makes a failure of any error. It goes by names and codes, not by classes, because the config may bring another copy
+ * of pawl.
  */
 export function failureOf(error: unknown, { hasToken = false, hasUrl = false } = {}): Failure {
   if (error instanceof Failure) return error;
@@ -95,7 +96,7 @@ function described(error: unknown): { name: string; code: string | undefined; me
   };
 }
 
-/** The innermost reason says most: which address, which port. */
+/** Adds the innermost cause, which says most: which address, which port. */
 function withCause(message: string, error: unknown): string {
   let cause: unknown = error;
   while (cause instanceof Error && cause.cause !== undefined) cause = cause.cause;

@@ -4,14 +4,14 @@ import { jsonPlusCodec } from "pawl";
 import { Failure } from "./failure.js";
 import { visible, cut } from "./terminal/text.js";
 
-/** More than any payload may have, and less than memory. */
+/** More than any payload may have, and less than would fill the memory. */
 const MAX_BYTES = 64 * 1_048_576;
 
 export type InputSource = { readonly cwd: string; readonly stdin: NodeJS.ReadableStream };
 
 /**
- * A value given as JSON text, as `@file`, or as `-` for standard input. What JSON cannot hold is written as the HTTP
- * API does it: `{"$pawl":"Date","value":"…"}`.
+ * Reads a value that is given as JSON text, as `@file`, or as `-` for standard input. Values that JSON cannot hold are
+ * written as in the HTTP API: `{"$pawl":"Date","value":"…"}`.
  */
 export async function readValue(
   option: string,
@@ -28,7 +28,7 @@ export async function readValue(
   }
 }
 
-/** A file of exported histories. */
+/** Reads a file of exported histories. */
 export async function readHistoryFile(file: string, source: InputSource): Promise<unknown> {
   const given = file === "-" ? "-" : `@${file}`;
   try {

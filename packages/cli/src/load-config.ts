@@ -24,7 +24,7 @@ const template = `make one, pawl.config.ts, beside your package.json:
 
 or name one with --config, or a running API with --url`;
 
-/** The config that a command is about: the given one, or the nearest above the folder. */
+/** Finds the config of a command: the given one, or the nearest in this folder or above it. */
 export function findConfig(given: string | undefined, cwd: string): string {
   if (given !== undefined) {
     const file = path.resolve(cwd, given);
@@ -44,8 +44,8 @@ export function findConfig(given: string | undefined, cwd: string): string {
 }
 
 /**
- * Loads a config, TypeScript included, without a build. The process moves to its folder, so that a relative path in it
- * is the same wherever the command is called from.
+ * Loads a config, which may be TypeScript, without a build. The process moves to its folder, so that a relative path in
+ * it is the same wherever the command is called.
  */
 export async function loadConfig(file: string, context: ConfigContext): Promise<PawlConfig> {
   process.chdir(path.dirname(file));
@@ -69,7 +69,7 @@ export async function loadConfig(file: string, context: ConfigContext): Promise<
   }
 }
 
-/** It awaits something, and nothing is left that could bring it. */
+/** Makes the failure of a config that awaits something which nothing is left to bring. */
 export function configNeverLoaded(): Failure {
   return new Failure("usage", "CONFIG_FAILED", "the config never finished loading");
 }
@@ -93,7 +93,7 @@ function isPawl(value: unknown): value is AnyPawl {
 
 const FRAMES = 3;
 
-/** The message, and the lines of the user's own code that led to it. */
+/** Returns the message of an error, with the lines of the user's own code that led to it. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const frames = (error.stack ?? "")

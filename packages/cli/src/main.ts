@@ -7,7 +7,7 @@ import { withoutExperimentalWarnings } from "./terminal/warnings.js";
 
 withoutExperimentalWarnings();
 
-// A reader that has seen enough, as in `pawl list | head`, is no error.
+// A reader that has seen enough, as in `pawl list | head`, is not an error.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", ({ code, message }: NodeJS.ErrnoException) => {
     if (code === "EPIPE") process.exit(exitCode.ok);
@@ -16,7 +16,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-// A config may await what never comes: Node has nothing left to do then, and would end without a word.
+// A config may await something that never comes. Node then has nothing left to do and would end without a word.
 let isOver = false;
 const isJson = process.argv.includes("--json");
 process.once("beforeExit", () => {

@@ -1,4 +1,4 @@
-/** The word that begins like `given`, or is most like it, if one is at all. */
+/** Returns the word that begins with `given` or is most like it, if any is. */
 export function nearest(given: string, words: readonly string[]): string | undefined {
   const wanted = given.toLowerCase();
   if (wanted === "") return undefined;
@@ -11,7 +11,7 @@ export function nearest(given: string, words: readonly string[]): string | undef
   return best !== undefined && best.distance <= mostSlips ? best.word : undefined;
 }
 
-/** Levenshtein's, of the first characters: what is longer is not a slip of the finger. */
+/** Levenshtein's distance of the first characters. A longer difference is not a slip of the finger. */
 function distance(a: string, b: string): number {
   const [left, right] = [Array.from(a.slice(0, 64)), Array.from(b.slice(0, 64))];
   let row = Array.from({ length: right.length + 1 }, (_, n) => n);

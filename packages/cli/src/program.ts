@@ -166,7 +166,7 @@ function addSend(pawl: Command): void {
     );
 }
 
-/** One command for each operation that has words for it in the table. */
+/** Adds one command for each operation that has a description of it in the table. */
 function addOperations(pawl: Command): void {
   for (const [name, { command: description }] of operationEntries) {
     if (description === undefined) continue;
@@ -182,7 +182,7 @@ function addOperations(pawl: Command): void {
   }
 }
 
-/** The options of an operation: one for each field of its input, which may be text, a number or a switch. */
+/** Makes one option for each field of an operation's input, which may be text, a number or a switch. */
 function optionsOf(operation: OperationName): Option[] {
   return Object.entries(inputFields(operation)).map(([field, { type, description }]) => {
     const flag = `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -221,7 +221,7 @@ function command(pawl: Command, name: string, description: string): Command {
     .showHelpAfterError(`(pawl ${name} --help tells more)`);
 }
 
-/** They need the code, or the database itself. */
+/** The commands that need the code or the database itself. */
 const onConfigOnly = new Set(["dev", "migrate", "replay"]);
 
 function addCommonOptions(to: Command, isRemote: boolean): void {

@@ -33,20 +33,20 @@ export class Session implements InputSource {
     this.terminal = new Terminal({ json: options.json ?? false });
   }
 
-  /** Where the command was called, whatever the config did. */
+  /** The folder in which the command was called. Loading a config moves the process elsewhere. */
   get cwd(): string {
     if (this.#cwd !== null) return this.#cwd;
     throw new Failure("usage", "NO_FOLDER", "the folder you are in does not exist any more");
   }
 
-  /** Where the API is, unless a config was named. */
+  /** The address of the API, unless a config was named. */
   get url(): string | undefined {
     const { config, url } = this.#options;
     if (url !== undefined) return url;
     return config === undefined ? process.env["PAWL_URL"] || undefined : undefined;
   }
 
-  /** For a command to copy: the options that lead to the same place. */
+  /** The options that lead to the same place, for a command that people copy. */
   get placeOptions(): string {
     const { config, url } = this.#options;
     if (url !== undefined) return ` --url ${shellWord(url)}`;
@@ -67,7 +67,7 @@ export class Session implements InputSource {
     return this.#options.token ?? (process.env["PAWL_TOKEN"] || undefined);
   }
 
-  /** For what only the code or the database itself can tell. */
+  /** Loads the config, for commands that need the code or the database itself. */
   async config(logger: Logger = quietLogger(this.terminal)): Promise<PawlConfig> {
     if (this.url !== undefined) {
       throw new Failure(
@@ -85,7 +85,7 @@ export class Session implements InputSource {
     return config;
   }
 
-  /** Runs the command; the process ends with its code, whatever is still open. */
+  /** Runs the command. The process ends with its code, whatever is still open. */
   async run(work: (session: Session) => Promise<number | void>): Promise<never> {
     this.#endOnSignals();
     let code: number = exitCode.ok;
@@ -117,12 +117,12 @@ export class Session implements InputSource {
     process.exit(code);
   }
 
-  /** For a command that ends in its own way. */
+  /** Hands signals to a command that ends in its own way. */
   takeSignals(handler: (signal: NodeJS.Signals) => void): void {
     this.#onSignal = handler;
   }
 
-  /** The first gives back what is claimed; the second does not wait for that. */
+  /** Ends on signals. The first one gives back what is claimed; the second does not wait for that. */
   #endOnSignals(): void {
     let isEnding = false;
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {

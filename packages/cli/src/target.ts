@@ -56,7 +56,7 @@ export function inProcess({ pawl, close }: PawlConfig): CommandTarget {
 
 export function overHttp(url: string, token: string | undefined): CommandTarget {
   checkUrl(url);
-  // What may stand in a header; the token itself is shown nowhere.
+  // A header takes no other characters. The message does not show the token.
   if (token !== undefined && !/^[\u0021-\u007E]+$/.test(token)) {
     throw new Failure("usage", "INVALID_TOKEN", "the token may only have visible ASCII characters");
   }
@@ -81,7 +81,7 @@ function checkUrl(url: string): void {
 
 export type FoundWorkflow = { readonly name: string; readonly workflow: TargetWorkflow };
 
-/** By its name, or by its binding key. */
+/** Finds a workflow by its name, or by its binding key. */
 export async function findWorkflow(target: CommandTarget, given: string): Promise<FoundWorkflow> {
   const registered = await target.registered();
   const found =

@@ -1,27 +1,31 @@
 import type { NextAlarm } from "pawl/durable-object";
 
-/** workerd evicts an object after ten seconds without an event; while runs are leased there is one twice in that time. */
+/**
+ * workerd evicts an object after ten seconds without an event. While runs are leased, the alarm comes twice in that
+ * time.
+ */
 const HEARTBEAT_MS = 5_000;
-/** What is due is taken at once: the alarm is for the case that the object does not live to do so. */
+/** Due work is taken at once. This alarm is for the case that the object does not live long enough to do so. */
 const SOON_MS = 1_000;
 const MAX_FRUITLESS = 6;
-/** An alarm that has not come so long after its time was dropped. */
+/** An alarm that is so late was dropped, and will not come. */
 const DROPPED_AFTER_MS = 60_000;
-/** Of one time: storage that refuses it more often is away, and what comes after that sets it again. */
+/** How often one time is set. Storage that refuses it more often is away, and the next write sets the alarm again. */
 const MAX_SETS = 3;
 
 type AlarmStorage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm" | "deleteAlarm">;
 
 /**
- * The object's one alarm. It is set right after the write that needs it, with no await between: storage takes both or
- * none. One that comes soon is left alone even if nothing needs it any more: it finds out, and setting costs a write.
+ * The object's one alarm. It is set right after the write that needs it, with no await between them, so that storage
+ * takes both or none. An alarm that comes soon is left alone even if nothing needs it any more: it finds that out by
+ * itself, and setting it costs a write.
  */
 export class Alarm {
   readonly #storage: AlarmStorage;
   readonly #next: () => NextAlarm;
   #isStarted = false;
   #armedAt: number | null = null;
-  /** Looks in a row that took nothing though something was due. */
+  /** Claims in a row that took nothing although something was due. */
   #fruitless = 0;
 
   constructor(storage: AlarmStorage, next: () => NextAlarm) {
@@ -35,7 +39,7 @@ export class Alarm {
     this.arm();
   }
 
-  /** It has come, and is not set any more. */
+  /** Notes that the alarm has come and is not set any more. */
   fired(): void {
     this.#armedAt = null;
   }
@@ -44,7 +48,9 @@ export class Alarm {
     this.#fruitless = found > 0 ? 0 : Math.min(this.#fruitless + 1, MAX_FRUITLESS);
   }
 
-  /** For the next due time, or none. Never throws: the write that it follows is done. */
+  /**
+   * Sets the alarm for the next due time, or removes it. It never throws, because the write that it follows is done.
+   */
   arm(): void {
     if (!this.#isStarted) return;
     let next: NextAlarm;
@@ -61,7 +67,7 @@ export class Alarm {
     if (!this.#comesSoon(now, wantedAt)) this.#set(wantedAt);
   }
 
-  /** Without a look at what is due: it is what failed. */
+  /** Sets the alarm without reading what is due, since that read may be what failed. */
   armAfterFailure(nowMs: number): void {
     this.looked(0);
     this.#set(nowMs + SOON_MS * 2 ** this.#fruitless);
@@ -79,13 +85,15 @@ export class Alarm {
     void this.#send(wanted);
   }
 
-  /** Storage that cannot take it ends the object as a rule, and the alarm of before stays. */
+  /**
+   * Sends the time to storage. As a rule, storage that cannot take it ends the object, and the alarm from before stays.
+   */
   async #send(wanted: number | null, sets = 1): Promise<void> {
     this.#armedAt = wanted;
     try {
       await (wanted === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(wanted));
     } catch {
-      // One that comes for nothing does no harm.
+      // An alarm that could not be removed comes for nothing, which does no harm.
       if (wanted === null || this.#armedAt !== wanted) return;
       this.#armedAt = null;
       if (sets < MAX_SETS) await this.#send(wanted, sets + 1);

@@ -37,17 +37,18 @@ import {
   type WorkflowsObject,
 } from "./namespace.js";
 
-/** How long one call waits for an end: longer would keep the object in memory for it. */
+/** How long one call waits for an end. A longer wait would keep the object in memory. */
 const LONGEST_WAIT_MS = 20_000;
 const RETRY_MS = 500;
-/** Leaves some of the 32 MiB to ids and all else. */
+/** The most that the params of a batch may take. It leaves a part of the 32 MiB of a call for ids and all else. */
 const BATCH_MAX_BYTES = 31 * 1024 * 1024;
-/** Calls of `result` in a row that may fail: an object that moves is away for moments. */
+/** How many calls of `result` may fail in a row. An object that moves is away for moments. */
 const MAX_FAILURES = 10;
 
 /**
- * The bindings of the engine, from outside: the same shape, without transactions. With the options of the class if it has
- * shards: each call then goes to the object that has the instance. Without, the first object passes it on.
+ * Makes the bindings of the engine for callers outside of the object. They have the same shape, without transactions.
+ * If the class has shards, give the options of the class: each call then goes to the object that has the instance.
+ * Without them, the first object passes calls on.
  */
 export function workflowsBinding<R extends Registry>(
   namespace: WorkflowsNamespace,
@@ -57,7 +58,7 @@ export function workflowsBinding<R extends Registry>(
   return bindingsByKey((key) => new RpcBinding(objects, key)) as unknown as Bindings<R>;
 }
 
-/** Which object to ask. Any of them answers; the one that has the instance needs to ask no other. */
+/** Tells which object to ask. Any of them answers, but the one that has the instance need not ask another. */
 class Objects {
   readonly #namespace: WorkflowsNamespace;
   readonly #layout: Layout;
@@ -69,7 +70,7 @@ class Objects {
     this.#workflows = options?.workflows ?? {};
   }
 
-  /** A new stub each time: one that has failed stays broken. */
+  /** Makes a new stub each time, because a stub that has failed stays broken. */
   of(binding: string, id: unknown): WorkflowsObject {
     return objectIn(this.#namespace, this.#nameOf(binding, id));
   }
@@ -112,7 +113,7 @@ class RpcBinding implements Workflow {
       method: "createBatch",
       batch: fitting(batch.map(newInstance)),
     } as const;
-    // One object checks all of it before any of them stores a part.
+    // One object checks the whole batch before any object stores a part of it.
     const ids = (await this.#ask(undefined, call)) as string[];
     return ids.map((id) => this.#instance(id));
   }
@@ -175,7 +176,7 @@ class RpcInstance extends InstanceHandle implements WorkflowInstance {
   }
 }
 
-/** The object is moving, overloaded or new: the call may have been heard or not. */
+/** The object is moving, overloaded or new. The call may or may not have been heard. */
 class Unreachable extends WorkflowError {}
 
 async function ask(object: WorkflowsObject, call: RpcCall): Promise<unknown> {
@@ -197,7 +198,10 @@ function newInstance(given: CreateOptions): RpcNewInstance {
   } as RpcNewInstance;
 }
 
-/** Workers send 32 MiB in one call, and tell of more like of an object that is away. */
+/**
+ * Refuses a batch that is too large. Workers send 32 MiB in one call, and report more than that as if the object were
+ * away.
+ */
 function fitting(batch: readonly RpcNewInstance[]): readonly RpcNewInstance[] {
   const bytes = batch.reduce((sum, { params = "" }) => sum + bytesSent(params), 0);
   if (bytes <= BATCH_MAX_BYTES) return batch;
@@ -207,7 +211,7 @@ function fitting(batch: readonly RpcNewInstance[]): readonly RpcNewInstance[] {
   );
 }
 
-/** V8 writes a text with one byte for each unit, or with two. */
+/** Estimates the size of a text in a call. V8 writes either one byte for each code unit, or two. */
 function bytesSent(text: string): number {
   return /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
 }

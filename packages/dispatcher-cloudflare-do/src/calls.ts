@@ -14,7 +14,9 @@ import {
 import { decodeError, encodeError } from "pawl/durable-object";
 import { isOperationName, type OperationName } from "pawl/operations";
 
-/** A call of a binding, as it crosses to the object. Users' values are text: it keeps what structured clones lose. */
+/**
+ * A call of a binding on its way to the object. Users' values travel as text, which keeps what structured clones lose.
+ */
 export type RpcCall =
   | { readonly binding: string; readonly method: "create"; readonly options: RpcNewInstance }
   | {
@@ -33,13 +35,13 @@ export type InstanceCall =
 export type RpcNewInstance = { readonly id?: string; readonly params?: string };
 export type RpcEvent = { readonly type: string; readonly id?: string; readonly payload?: string };
 
-/** `error` is the text of what the caller is to be thrown. */
+/** `error` is the text of the error that the caller is to be thrown. */
 export type RpcAnswer = { readonly value: string } | { readonly error: string };
 
-/** Of `result`: the run goes on. Ask again. */
+/** The answer of `result` while the run goes on: the caller asks again. */
 export type Pending = { readonly pending: true };
 
-/** More than limits allow. */
+/** A size that is beyond all limits, so that it is the limits that decide. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export function encodeValue(value: unknown): string {
@@ -48,7 +50,7 @@ export function encodeValue(value: unknown): string {
 
 type AnyBindings = Readonly<Record<string, Workflow>>;
 
-/** Never rejects: an error that crosses to the caller as such would lose its class and code. */
+/** Answers a call. It never rejects: an error that crossed to the caller as such would lose its class and code. */
 export async function answerCall(
   bindings: unknown,
   call: RpcCall,
@@ -119,7 +121,7 @@ async function outcome(instance: WorkflowInstance, waitMs: number): Promise<unkn
     return { output: await instance.result({ timeout: waitMs }) };
   } catch (error) {
     if (error instanceof ResultTimeoutError) return { pending: true } satisfies Pending;
-    // What the author's code threw is for the caller, whatever it is.
+    // An error that the author's code threw goes to the caller, whatever it is.
     const { status } = await instance.status();
     throw status === "errored" ? new Thrown(error) : error;
   }
@@ -133,7 +135,7 @@ class Thrown {
   constructor(readonly thrown: unknown) {}
 }
 
-/** What was thrown there. A class that no workflow throws is not kept by the codec. */
+/** Decodes what was thrown in the object. The codec does not keep the class of an error that no workflow throws. */
 export function thrownThere(text: string): unknown {
   const error = decodeError(text);
   return error instanceof Error && error.name === IncompatibleDatabaseError.prototype.name

@@ -15,7 +15,7 @@ import { Alarm } from "./alarm.js";
 import type { Shard } from "./shard.js";
 
 /**
- * The engine on the object's storage. The alarm is its only clock while no run is in a turn: a timer would keep the
+ * The engine on the object's storage. While no run is in a turn, the alarm is its only clock: a timer would keep the
  * object in memory for as long as a workflow sleeps.
  */
 export class Engine {
@@ -25,7 +25,7 @@ export class Engine {
   readonly #store: DurableObjectStore;
   readonly #alarm: Alarm;
   #here: InstanceStore<never> | null = null;
-  /** Known after a start, also one that failed. */
+  /** Whether storage was empty at the start. It is known after a start that failed, too. */
   #isEmpty = false;
   #readying: Promise<void> | null = null;
   #lastLook: Promise<void> = Promise.resolve();
@@ -53,7 +53,7 @@ export class Engine {
     return this.#here as InstanceStore<never>;
   }
 
-  /** Resolves when this activation serves. What failed is tried again by the next that asks. */
+  /** Resolves when this activation serves. A start that failed is tried again by the next caller. */
   ready(): Promise<void> {
     this.#readying ??= this.#start().catch((error: unknown) => {
       this.#readying = null;
@@ -68,24 +68,24 @@ export class Engine {
     this.#isEmpty = from === 0;
     await this.#place.check(this.#storage, !this.#isEmpty);
     await this.pawl.migrate();
-    // Runners in storage are earlier activations of this object: their runs are taken over by the first look.
+    // Runners in storage are earlier activations of this object. The first claim takes over their runs.
     this.#store.buryRunners();
     await this.#alarm.start();
     this.#serve();
     await this.#look();
   }
 
-  /** Once, also where what comes after it is tried again. */
+  /** Starts to serve, once. What follows it in a start may be tried again. */
   #serve(): void {
     if (this.#isServing) return;
     this.pawl.runner.serve((inMs) => {
-      // What is due later has set the alarm with its row.
+      // Work that is due later has set the alarm together with its row.
       if (inMs === 0) this.#lookSoon();
     });
     this.#isServing = true;
   }
 
-  /** The alarm has come. Never rejects: an alarm that fails too often is dropped. */
+  /** Answers the alarm. It never rejects, because an alarm that fails too often is dropped. */
   async alarmed(): Promise<void> {
     this.#alarm.fired();
     try {
@@ -93,13 +93,14 @@ export class Engine {
       await this.#look();
       this.#alarm.arm();
     } catch {
-      // It is reported, and the alarm is set again.
+      // The failure was reported, and the alarm is set again.
     }
   }
 
   /**
-   * Claims what is due, as far as there is room, in a look that begins from now on. One at a time: those who ask
-   * meanwhile share the next. What it leaves behind is for another one, which nobody waits for: alarms are to be short.
+   * Claims due work, as far as there is room, in a claim that begins from now on. There is one claim at a time; callers
+   * that come meanwhile share the next. Work that it leaves behind is for another claim, which nobody waits for, since
+   * alarms are to be short.
    */
   #look(): Promise<void> {
     this.#nextLook ??= this.#lastLook.then(() => {
@@ -125,14 +126,14 @@ export class Engine {
     }
   }
 
-  /** For nobody in particular: a failure is reported, and the alarm is set again. */
+  /** Claims without a caller that waits: a failure is reported, and the alarm is set again. */
   #lookSoon(): void {
     this.#look().catch(() => {});
   }
 
   #failed(event: string, error: unknown): void {
     this.pawl.runner.logger.warn(event, { error: String(error) });
-    // One that refuses to serve and has nothing waits for nothing.
+    // An empty object that refuses to serve has nothing to wait for.
     const isStray = this.#isEmpty && error instanceof IncompatibleDatabaseError;
     if (!isStray) this.#alarm.armAfterFailure(Date.now());
   }

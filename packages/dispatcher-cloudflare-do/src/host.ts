@@ -14,12 +14,12 @@ import type { WorkflowsNamespace, WorkflowsObject } from "./namespace.js";
 import { Shard } from "./shard.js";
 import { answerSibling, type SiblingAnswer, type SiblingCall } from "./siblings.js";
 
-/** What `createWorkflows` takes, without `store`. */
+/** The options of `createWorkflows`, without `store`. */
 export type WorkflowsObjectOptions<R extends Registry> = Omit<WorkflowsOptions<R>, "env"> &
   Sharding & {
-    /** What the workflows see as `env`; default the worker's own. */
+    /** The `env` of the workflows; that of the worker by default. */
     readonly env?: unknown;
-    /** The binding that leads to this class, where there are several objects: they ask each other. */
+    /** The binding that leads to this class. It is needed where there are several objects, which ask each other. */
     readonly namespace?: WorkflowsNamespace | undefined;
   };
 
@@ -30,20 +30,20 @@ const objectOptions: Known<WorkflowsObjectOptions<Registry>> = {
   namespace: true,
 };
 
-/** A class that extends it and has an `alarm` of its own calls this one first. */
+/** The class of the object. A class that extends it with an `alarm` of its own calls this one first. */
 export type WorkflowsObjectClass<Env> = new (
   ctx: DurableObjectState,
   env: Env,
 ) => DurableObject<Env> & WorkflowsObject & { alarm(): Promise<void> };
 
 /**
- * The class of a Durable Object that runs these workflows on its own storage. Options may be a function of the worker's
- * `env`, for what is secret.
+ * Makes the class of a Durable Object that runs these workflows on its own storage. For secrets, the options may be a
+ * function of the worker's `env`.
  */
 export function workflowsDurableObject<const R extends Registry, Env = unknown>(
   given: WorkflowsObjectOptions<R> | ((env: Env) => WorkflowsObjectOptions<R>),
 ): WorkflowsObjectClass<Env> {
-  // What is wrong with them is told when the module loads, if they are there.
+  // Options that are given as such are checked when the module loads.
   if (typeof given !== "function") checked(given);
   return class extends DurableObject<Env> implements WorkflowsObject {
     readonly #engine: Engine;
@@ -64,7 +64,7 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
         const body = { code: "STORE_UNAVAILABLE", message: refusal.message };
         return Response.json(body, { status: 503 });
       }
-      // Without tables the API says so itself.
+      // An API without tables says so itself.
       return this.#engine.pawl.fetch(request);
     }
 
@@ -86,7 +86,7 @@ export function workflowsDurableObject<const R extends Registry, Env = unknown>(
       return answerSibling(this.#engine.here, call, this.#engine.pawl.runner.logger);
     }
 
-    /** Null when the object serves; what must be put right before it will. */
+    /** Returns null when the object serves, or else what must be put right before it will. */
     async #refusal(): Promise<IncompatibleDatabaseError | null> {
       try {
         await this.#engine.ready();

@@ -1,15 +1,17 @@
 import { ValidationError, type Registry } from "pawl";
 import { placeOf, type Target } from "pawl/durable-object";
 
-/** A list asks every object, and its cursor has a position in each. */
+/** The most objects there may be. A list asks every object, and its cursor has a position in each. */
 const MAX_SHARDS = 64;
 
-/** Has everything if there is one object, and keeps how many there are if there are more. */
+/**
+ * The name of the first object. It has everything if there is only one, and otherwise also records how many there are.
+ */
 const FIRST = "pawl";
 
-/** How instances are spread over objects. It is for ever: an instance stays where it was made. */
+/** How instances are spread over objects. It can never be changed, because an instance stays where it was created. */
 export type Sharding = {
-  /** Objects over which instances are spread by their workflow and id, 1 to 64. Default 1. */
+  /** The number of objects, 1 to 64, over which instances are spread by their workflow and id. Default 1. */
   readonly shards?: number | undefined;
   /** "workflow" makes one object for each workflow, whatever their ids. Default "instance". */
   readonly shardBy?: "instance" | "workflow" | undefined;
@@ -17,15 +19,15 @@ export type Sharding = {
 
 /** The objects of a namespace, by name. */
 export interface Layout {
-  /** In words. */
+  /** How instances are spread, in words. */
   readonly spread: string;
   readonly names: readonly string[];
   nameOf(target: Target): string;
-  /** Those that may have instances of that workflow. */
+  /** The objects that may have instances of that workflow. */
   namesOf(workflow: string): readonly string[];
 }
 
-/** With `workflows`, as the class has them. */
+/** Returns the layout. `workflows` are those of the class. */
 export function layoutOf(given: Sharding & { readonly workflows?: Registry | undefined }): Layout {
   const { shards, shardBy = "instance", workflows } = given;
   if (shardBy === "workflow") {

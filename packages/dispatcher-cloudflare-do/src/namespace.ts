@@ -9,19 +9,19 @@ export interface WorkflowsNamespace {
   get(id: DurableObjectId): { fetch(request: Request): Promise<Response> };
 }
 
-/** What the object can be asked. */
+/** What can be asked of the object. */
 export interface WorkflowsObject {
   fetch(request: Request): Promise<Response>;
-  /** Of `workflowsBinding`. */
+  /** Answers a call of `workflowsBinding`. */
   call(call: RpcCall): Promise<RpcAnswer>;
-  /** Of the other objects of the namespace. */
+  /** Answers another object of the namespace. */
   sibling(call: SiblingCall): Promise<SiblingAnswer>;
 }
 
-/** What the class was made with, as far as it says which object has what. */
+/** The options of the class that say which object has which instance. */
 export type SpreadOptions<R extends Registry = Registry> = Sharding & {
   readonly workflows: R;
-  /** Default "/api". */
+  /** The path of the API; "/api" by default. */
   readonly basePath?: string | undefined;
 };
 
@@ -30,8 +30,8 @@ export function objectIn(namespace: WorkflowsNamespace, name: string): Workflows
 }
 
 /**
- * The HTTP API of the engine. With the options of the class if it has shards: each request then goes to the object that
- * has the instance. Without, the first object passes it on.
+ * Answers a request by the HTTP API of the engine. If the class has shards, give the options of the class: each request
+ * then goes to the object that has the instance. Without them, the first object passes it on.
  */
 export function workflowsFetch(
   namespace: WorkflowsNamespace,
@@ -43,7 +43,10 @@ export function workflowsFetch(
   return objectIn(namespace, name).fetch(request);
 }
 
-/** Any object answers any request. The one that has the instance needs to ask no other. */
+/**
+ * Picks the object for a request. Any object answers any request, but the one that has the instance need not ask
+ * another.
+ */
 function objectFor(layout: Layout, pathname: string, basePath: string): string {
   const base = basePath === "/" ? "" : basePath;
   const rest = pathname.startsWith(base) ? pathname.slice(base.length) : "";
@@ -54,7 +57,7 @@ function objectFor(layout: Layout, pathname: string, basePath: string): string {
     : layout.nameOf({ workflow: decoded(workflow), id: decoded(id) });
 }
 
-/** What is not for one instance is shared out. */
+/** Picks an object for a request that is not about one instance. */
 export function anyOf(names: readonly string[]): string {
   return names[Math.floor(Math.random() * names.length)] as string;
 }

@@ -4,13 +4,13 @@ import type { Layout } from "./layout.js";
 import { objectIn, type WorkflowsNamespace, type WorkflowsObject } from "./namespace.js";
 import { askSibling, siblingStore } from "./siblings.js";
 
-/** Under which an object keeps how instances were spread when it was first used. */
+/** The key under which an object records how instances were spread when it was first used. */
 const SPREAD_KEY = "pawl.spread";
 
 /** One of the objects of a layout. */
 export class Shard {
   readonly #layout: Layout;
-  /** Null if the object is none of the layout's. */
+  /** The object's name in the layout; null if the layout does not have it. */
   readonly #name: string | null;
   readonly #namespace: WorkflowsNamespace | undefined;
 
@@ -28,7 +28,7 @@ export class Shard {
     return this.#layout.spread;
   }
 
-  /** What all objects of the namespace have. */
+  /** Returns the instances of all objects of the namespace as one store. */
   all(here: InstanceStore<never>): InstanceStore<never> {
     const layout = this.#layout;
     if (layout.names.length === 1) return here;
@@ -43,7 +43,7 @@ export class Shard {
       spread: this.spread,
       of: (target) => named(layout.nameOf(target)),
       all: (workflow) => layout.namesOf(workflow).map(named),
-      // Where an id makes no difference there is nothing to choose.
+      // Where the id does not decide about the object, there is nothing to choose.
       ...(layout.namesOf("").length > 1
         ? { fits: (target) => layout.nameOf(target) === this.#name }
         : {}),
@@ -51,8 +51,8 @@ export class Shard {
   }
 
   /**
-   * Refuses to serve where instances were spread in another way: they would not be found. What an object does not know
-   * of itself, because it is new, the first one knows.
+   * Refuses to serve where instances were spread in another way, because they would not be found. A new object has no
+   * record of its own and asks the first one.
    */
   async check(
     storage: Pick<DurableObjectStorage, "get" | "put">,

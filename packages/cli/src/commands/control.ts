@@ -8,7 +8,7 @@ type ControlResult =
   | { readonly id: string; readonly status: InstanceStatusName }
   | { readonly id: string; readonly error: { readonly code: string; readonly message: string } };
 
-/** Each id for itself: one that cannot be had does not stop the others. */
+/** Does one operation to several instances, one after the other. An instance that fails does not stop the others. */
 export async function controlCommand(
   session: Session,
   operation: OperationName,
@@ -52,7 +52,7 @@ async function act(
   return (await instance.status()).status;
 }
 
-/** The command's options that belong to the operation; undefined for one that takes none. */
+/** Returns the command's options that belong to the operation; undefined if it takes none. */
 function inputOf(
   operation: OperationName,
   options: Readonly<Record<string, unknown>>,

@@ -23,7 +23,7 @@ type Batch = {
 
 const PAGE = 100;
 
-/** Instances of one workflow, or of all. */
+/** Lists the instances of one workflow, or of all. */
 export async function listCommand(
   session: Session,
   workflow: string | undefined,
@@ -39,7 +39,7 @@ export async function listCommand(
     : writeTable(session, batches, workflow);
 }
 
-/** One workflow, page by page until there are enough. */
+/** Reads the instances of one workflow, page by page, until there are enough. */
 async function* ofOne(
   target: CommandTarget,
   workflow: string,
@@ -61,7 +61,10 @@ async function* ofOne(
   }
 }
 
-/** All workflows: with a limit, the first of all of them together; else one after the other. */
+/**
+ * Reads the instances of all workflows: with a limit, the first of all of them together; without one, workflow by
+ * workflow.
+ */
 async function* ofAll(target: CommandTarget, options: ListCommandOptions): AsyncGenerator<Batch> {
   const names = (await target.registered()).map(({ name }) => name);
   if (options.all === true) {
@@ -85,12 +88,12 @@ async function* ofAll(target: CommandTarget, options: ListCommandOptions): Async
   };
 }
 
-/** As they come, so that no list is too long for memory. */
+/** Writes instances as they come, so that no list is too long for memory. */
 async function writeJson(session: Session, batches: AsyncIterable<Batch>): Promise<void> {
   const { terminal } = session;
   let end: Batch = { instances: [], hasNextPage: false };
   let separator = "\n";
-  // Nothing is written before the first answer: an error leaves standard output empty.
+  // Nothing is written before the first answer has come, so that an error leaves standard output empty.
   let head = '{\n  "instances": [';
   for await (const batch of batches) {
     for (const instance of batch.instances) {

@@ -22,7 +22,7 @@ export async function migrateCommand(
   await terminal.lines([...changes(statements), `migrated to schema version ${to}`]);
 }
 
-/** What a person wants to know of the statements: which tables and indexes. */
+/** Picks out what a person wants to know of the statements: which tables and indexes they make. */
 function changes(statements: readonly string[]): string[] {
   return statements.flatMap((statement) => {
     const made = /^CREATE (?:UNIQUE )?(TABLE|INDEX)(?: IF NOT EXISTS)? (\S+)/i.exec(statement);

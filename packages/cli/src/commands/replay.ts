@@ -36,7 +36,7 @@ type ReplayAnswer = {
 
 const PAGE = 100;
 
-/** Runs the config's code against what is recorded; no step's body is called, nothing is written. */
+/** Runs the config's code against recorded histories. No step's body is called, and nothing is written. */
 export async function replayCommand(
   session: Session,
   workflow: string | undefined,
@@ -161,7 +161,10 @@ async function replayed({ options }: AnyPawl, history: ExportedHistory): Promise
   }
 }
 
-/** No step's body is called: whatever else goes wrong, it is the history. */
+/**
+ * Makes the failure of a history that cannot be read. Since no step's body is called, any other error comes from the
+ * history.
+ */
 function unreadable(id: string, cause: unknown): Failure {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new Failure("usage", "INVALID_INPUT", `this is no exported history of ${id}: ${reason}`, {

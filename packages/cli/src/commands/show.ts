@@ -71,7 +71,7 @@ async function read(
   }
 }
 
-/** The history of a run as people read it: one line for each thing that happened, and what it led to under it. */
+/** The history of a run for people: one line for each thing that happened, with its outcome below. */
 class HistoryPageOf {
   readonly #terminal: Terminal;
   readonly #maxLength: number;
@@ -141,7 +141,7 @@ class HistoryPageOf {
     ];
   }
 
-  /** One that succeeds at once needs no line of its own. */
+  /** Shows the attempts that failed. A step that succeeds at once needs no line for its attempt. */
   #attempts({ attempts, error }: HistoryStep): string[] {
     const failed = attempts.filter((attempt) => attempt.error !== undefined);
     if (failed.length === 0 && error !== undefined) return [this.#under(this.#red(error))];
@@ -159,7 +159,7 @@ class HistoryPageOf {
     return text === "" ? [] : [this.#under(this.#terminal.colors.dim(`→ ${text}`))];
   }
 
-  /** It will not go on: nobody needs to know when it would have. */
+  /** Shows that a step has not ended. Its run is over, so nobody needs to know when the step would have gone on. */
   #unended({ endedAt }: HistoryStep): string[] {
     if (endedAt !== null) return [];
     return [this.#under(this.#terminal.colors.dim("the run ended before this step did"))];
@@ -194,7 +194,7 @@ function isStep(entry: HistoryEntry): entry is HistoryStep {
 
 const clockWidth = "2026-01-01 00:00:00.000Z".length;
 
-/** To the millisecond, and in the zone of the database's own times: UTC. */
+/** Shows a time to the millisecond in UTC, as the database keeps it. */
 function clock(at: Date): string {
   return at.toISOString().replace("T", " ");
 }

@@ -10,7 +10,7 @@ import { shellWord } from "../terminal/shell.js";
 export type StartOptions = {
   readonly id?: string;
   readonly params?: string;
-  /** True without a duration: for ever. */
+  /** How long to wait for the end; true to wait for ever. */
   readonly wait?: string | true;
 };
 
@@ -20,7 +20,7 @@ export async function startCommand(
   options: StartOptions,
 ): Promise<number> {
   const { terminal } = session;
-  // Before anything is started.
+  // A wrong duration is refused before anything is started.
   const waitMs = typeof options.wait === "string" ? milliseconds(options.wait) : undefined;
   const params = await readValue("--params", options.params, session);
   const { name, workflow } = await findWorkflow(await session.target(), given);
@@ -46,7 +46,7 @@ export async function startCommand(
   return status.status === "complete" ? exitCode.ok : exitCode.failed;
 }
 
-/** However it ends; only a wait that was too short throws. */
+/** Waits for the end, however it comes. Only a wait that was too short throws. */
 async function ended(
   instance: TargetInstance,
   waitMs: number | undefined,

@@ -14,8 +14,8 @@ export type DevOptions = {
 };
 
 /**
- * Runs the config in a process of its own, and starts it again when a file changes: so nothing of the old code is left,
- * and code that breaks its process does not break this one.
+ * Runs the config in a process of its own, and starts that again when a file changes. So nothing of the old code is
+ * left, and code that breaks its process does not break this one.
  */
 export async function dev(session: Session, options: DevOptions): Promise<number> {
   const { terminal, configFile } = session;
@@ -51,7 +51,8 @@ export async function dev(session: Session, options: DevOptions): Promise<number
     const files = await changed;
     terminal.note(`${told(files, path.dirname(configFile))} changed: restarting`);
     await worker.stop();
-    // The same port again, also if any free one was asked for: addresses that people copied stay right.
+    // The next process takes the same port, even if any free one was asked for, so that addresses that people copied
+    // stay right.
     given = {
       ...given,
       port: worker.port ?? given.port,
@@ -66,7 +67,7 @@ function told(files: readonly string[], folder: string): string {
   return counted(files.length, "file");
 }
 
-/** The first signal drains; the second does not wait for that. */
+/** Stops on signals. The first one drains; the second does not wait for that. */
 function stopOnSignals(session: Session): {
   readonly asked: Promise<"stop">;
   worker: Worker | null;

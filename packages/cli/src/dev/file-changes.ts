@@ -1,11 +1,11 @@
 import path from "node:path";
 import { type FSWatcher, watch } from "chokidar";
 
-/** Editors write a file in several steps, and tools many files at once. */
+/** Changes within this time count as one: editors write a file in several steps, and tools write many files at once. */
 const TOGETHER_MS = 100;
 const source = /\.(?:[cm]?[jt]sx?|json)$|(?:^|\/)\.env(?:\.[\w-]+)?$/;
 
-/** Which files of a program changed. */
+/** Watches the files of a program. */
 export class FileChanges {
   readonly #folder: string;
   #watcher: FSWatcher;
@@ -20,7 +20,7 @@ export class FileChanges {
     this.#watcher = this.#watch([folder]);
   }
 
-  /** These instead, relative to the folder; without, the folder itself. */
+  /** Follows these paths instead, relative to the folder; without any, the folder itself. */
   follow(paths: readonly string[] | undefined): void {
     const wanted = paths?.map((each) => path.resolve(this.#folder, each)) ?? [this.#folder];
     const text = JSON.stringify(wanted);
@@ -30,7 +30,7 @@ export class FileChanges {
     this.#watcher = this.#watch(wanted);
   }
 
-  /** Resolves with what has changed since the last time, once there is anything. */
+  /** Resolves with the files that have changed since the last time, as soon as there are any. */
   async next(): Promise<readonly string[]> {
     if (this.#files.size === 0 || this.#timer !== null) {
       await new Promise<void>((resolve) => (this.#arrived = resolve));
@@ -61,7 +61,7 @@ export class FileChanges {
   }
 }
 
-/** Asked twice about each: first by its name alone. */
+/** Tells whether to ignore a file. It is asked twice about each, the first time by its name alone. */
 function isIgnored(file: string, isFile: boolean): boolean {
   const folders = file.split(path.sep);
   const name = folders.pop() ?? "";

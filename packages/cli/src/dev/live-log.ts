@@ -8,18 +8,18 @@ import type { Terminal } from "../terminal/terminal.js";
 import { duration, visible } from "../terminal/text.js";
 
 const SHORTEST_REST_MS = 200;
-/** A look that takes long is made less often: it takes a tenth of the time. */
+/** A poll that takes long is made less often, so that polls take a tenth of the time. */
 const LOOK_SHARE = 10;
-/** Of each workflow, the newest ones are followed. */
+/** How many of the newest instances of each workflow are followed. */
 const FOLLOWED = 100;
 const VALUE_SHOWN = 120;
 
 type Seen = {
   runNumber: number;
   status: string;
-  /** From where its history is read: everything before has ended, and was told. */
+  /** The cursor from which its history is read. Everything before it has ended and was told. */
   cursor: string | undefined;
-  /** How each entry of that page was told. */
+  /** How each entry of that page was told last. */
   told: Map<string, Told>;
 };
 
@@ -35,7 +35,7 @@ type News = {
   readonly data: object;
 };
 
-/** Tells what happens to instances, whoever makes it happen: by looking at them again and again. */
+/** Tells what happens to instances, in whichever process, by reading them again and again. */
 export class LiveLog {
   readonly #target: CommandTarget;
   readonly #terminal: Terminal;
@@ -48,7 +48,7 @@ export class LiveLog {
     this.#terminal = terminal;
   }
 
-  /** What there is already is not news. */
+  /** Reads what there is already, which is not news. */
   async begin(): Promise<void> {
     await this.#look();
   }
@@ -63,12 +63,12 @@ export class LiveLog {
     await this.#tell();
   }
 
-  /** Tells beside the news what the engine's log says of a step, in the order in which both happened. */
+  /** Tells what the engine's log says of a step beside the news, in the order in which both happened. */
   note(text: string): void {
     this.#notes.push({ at: new Date(), text });
   }
 
-  /** After one more look. */
+  /** Ends after one more poll. */
   end(): void {
     this.#over.abort();
   }
@@ -83,12 +83,12 @@ export class LiveLog {
         await this.#terminal.line(this.#line(each));
       }
     } catch {
-      // The database is away: the runner tells that, and the next look catches up.
+      // The database is away. The runner reports that, and the next poll catches up.
     }
     this.#tellNotes(lookedAt);
   }
 
-  /** Those up to a time: what led to them is told by then. */
+  /** Tells the notes up to a time, by which everything that led to them has been told. */
   #tellNotes(upTo: Date): void {
     const later = this.#notes.findIndex(({ at }) => at > upTo);
     const due = this.#notes.splice(0, later === -1 ? this.#notes.length : later);
@@ -128,7 +128,7 @@ export class LiveLog {
       const at = runNumber === 1 ? instance.createdAt : (instance.startedAt ?? new Date());
       news.push({ ...about, at, text, data: { kind: "created" } });
     }
-    // Its history is read after its status: what led to that status is there.
+    // The history is read after the status, so that everything that led to that status is in it.
     news.push(...(await this.#entries(about, seen)));
     if (!isSame) {
       seen.status = details.status;
@@ -166,7 +166,7 @@ export class LiveLog {
     }
   }
 
-  /** What is new about an entry; nothing, as a rule. */
+  /** Returns what is new about an entry, which as a rule is nothing. */
   #changes(about: About, entry: HistoryEntry, told: Told | undefined): News[] {
     const now = toldNow(entry);
     if (told?.version === now.version) return [];
@@ -211,7 +211,10 @@ export class LiveLog {
   }
 }
 
-/** In the order in which the code came by: a wait may begin a moment before what led to it is stored. */
+/**
+ * Corrects times so that they rise in the order in which the code came by: a wait may begin a moment before its cause
+ * is stored.
+ */
 function rising(news: readonly News[]): News[] {
   let latest = 0;
   return news.map((each) => {
@@ -236,7 +239,7 @@ function toldNow(entry: HistoryEntry): Told {
   return { version, failures: failuresOf(entry).length };
 }
 
-/** When what is told of it happened. */
+/** Returns when that which is told of a step happened. */
 function timeOf(step: HistoryStep): Date {
   const last = step.attempts.at(-1);
   return step.endedAt ?? last?.endedAt ?? last?.startedAt ?? step.startedAt;

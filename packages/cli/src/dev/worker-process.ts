@@ -8,25 +8,25 @@ export type WorkerOptions = {
   readonly migrate: boolean;
   readonly port: number | undefined;
   readonly host: string | undefined;
-  /** It introduces itself. */
+  /** True for the first process, which introduces itself. */
   readonly isFirst: boolean;
 };
 
-/** What it tells: how far it has come. */
+/** What the process tells: how far it has come. */
 export type WorkerMessage =
   | { readonly kind: "loaded"; readonly watch: readonly string[] | undefined }
   | { readonly kind: "listening"; readonly port: number }
-  /** Whoever read what it says has gone. */
+  /** The reader of its output has gone. */
   | { readonly kind: "unread" };
 
-/** Longer than it needs to drain. */
+/** The process is killed after this time, which is longer than it needs to drain. */
 const KILL_MS = 20_000;
 
 export class Worker {
-  /** The code it ended with. */
+  /** The code with which the process ended. */
   readonly exited: Promise<number>;
   port: number | undefined;
-  /** Nobody reads any more what it says, as in `pawl dev | head`. */
+  /** Resolves when nobody reads its output any more, as in `pawl dev | head`. */
   readonly unread: Promise<"stop">;
   readonly #child: ChildProcess;
 
@@ -45,7 +45,7 @@ export class Worker {
     this.exited = once(this.#child, "exit").then(([code]: (number | null)[]) => code ?? 1);
   }
 
-  /** Lets it drain, for a while. */
+  /** Lets the process drain for a while. */
   async stop(): Promise<void> {
     if (this.#child.connected) this.#child.disconnect();
     const timer = setTimeout(() => this.kill(), KILL_MS);

@@ -15,8 +15,8 @@ import type { WorkerMessage, WorkerOptions } from "./worker-process.js";
 const PORT = 3000;
 const DRAIN_MS = 10_000;
 
-// The process of `pawl dev` that runs the user's code. It ends when the one that watches says so, or is gone; a
-// Ctrl-C reaches both, and is that one's to judge.
+// This is the process of `pawl dev` that runs the user's code. It ends when the watching process says so, or has gone.
+// A Ctrl-C reaches both processes, and the watching one decides.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", ({ code }: NodeJS.ErrnoException) => {
@@ -95,11 +95,11 @@ function devLogger(to: Terminal): Logger {
     if (event === "step.failed" && live !== null) live.note(text);
     else to.note(text);
   };
-  // What runs and steps do is in the live log.
+  // The live log shows what runs and steps do.
   return { debug() {}, info: note, warn: note, error: note };
 }
 
 function tell(message: WorkerMessage): void {
-  // The one that watches may be gone before this process has heard of it.
+  // The watching process may be gone before this one has heard of it.
   if (process.connected) process.send?.(message, undefined, {}, () => {});
 }

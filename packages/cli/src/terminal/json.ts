@@ -1,10 +1,11 @@
 import { jsonPlusCodec } from "pawl";
 
-/** Under these names stand users' values. */
+/** The fields that hold users' values. */
 const users = new Set(["output", "result", "payload"]);
 
 /**
- * As the HTTP API writes it: times in ISO 8601, users' values tagged where JSON cannot hold them.
+ * Turns an answer into JSON as the HTTP API writes it: times in ISO 8601, and users' values tagged where JSON cannot
+ * hold them.
  */
 export function wire(answer: unknown): unknown {
   if (answer instanceof Date) return answer.toISOString();
@@ -22,7 +23,7 @@ function tagged(value: unknown): unknown {
   return JSON.parse(textOf(value));
 }
 
-/** A user's value on one line. */
+/** Writes a user's value on one line. */
 export function textOf(value: unknown): string {
   return jsonPlusCodec.encode(value, { what: "the value", maxBytes: Infinity });
 }

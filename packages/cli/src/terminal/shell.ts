@@ -1,4 +1,4 @@
-/** A word as a shell wants it, for commands to copy. */
+/** Quotes a word for a shell, in commands that people copy. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -24,13 +24,13 @@ const colorOf: {
 };
 
 export function statusWord(status: StatusWord, colors: Colors): string {
-  const color = colorOf[status] ?? null; // an API that is newer may have words that are not known here
+  const color = colorOf[status] ?? null; // a newer API may have words that are unknown here
   return color === null ? status : colors[color](status);
 }
 
 const SHOWN = 200;
 
-/** What came out, on one line. */
+/** Writes the output or the error on one line. */
 export function outcome(
   { error, ...rest }: Omit<InstanceStatus, "status">,
   maxLength = SHOWN,

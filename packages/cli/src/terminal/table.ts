@@ -4,7 +4,7 @@ import { cut } from "./text.js";
 const GAP = "  ";
 const NARROWEST = 12;
 
-/** Columns as wide as what they hold; the last one is cut where the terminal ends. */
+/** Lays rows out in columns that are as wide as their content. The last column is cut where the terminal ends. */
 export function table(rows: readonly (readonly string[])[], width: number | undefined): string[] {
   const columns = Math.max(0, ...rows.map(({ length }) => length));
   const widths = Array.from({ length: Math.max(0, columns - 1) }, (_, n) =>

@@ -8,7 +8,7 @@ import { visible } from "./text.js";
 
 type Stream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** Where a command speaks: answers to standard output, everything else to standard error. */
+/** The output of a command: answers go to standard output, everything else to standard error. */
 export class Terminal {
   readonly json: boolean;
   readonly colors: ReturnType<typeof pc.createColors>;
@@ -24,7 +24,7 @@ export class Terminal {
     this.#errColors = pc.createColors(isColorful(this.#err));
   }
 
-  /** Null where nobody reads it in columns. */
+  /** The width of the terminal; undefined where the output is not a terminal. */
   get width(): number | undefined {
     return this.#out.isTTY === true ? this.#out.columns : undefined;
   }
@@ -37,22 +37,22 @@ export class Terminal {
     if (texts.length > 0) await this.line(texts.join("\n"));
   }
 
-  /** Waits while the reader is slower. */
+  /** Writes text, and waits while the reader is slower. */
   async write(text: string): Promise<void> {
     if (!this.#out.write(text)) await once(this.#out, "drain");
   }
 
-  /** The answer for machines, as one document. */
+  /** Writes the answer for machines, as one document. */
   async answer(value: unknown): Promise<void> {
     await this.line(JSON.stringify(wire(value), null, 2));
   }
 
-  /** What users' code prints must not come between the answer, where a machine reads that. */
+  /** Keeps the output of users' code away from an answer that a machine reads. */
   keepForAnswer(): void {
     if (this.json) globalThis.console = new Console({ stdout: this.#err, stderr: this.#err });
   }
 
-  /** Beside the answer; machines are spared it. */
+  /** Tells something beside the answer, to people only. */
   note(text: string): void {
     if (!this.json) this.#err.write(`${this.#errColors.dim(text)}\n`);
   }
@@ -69,7 +69,7 @@ export class Terminal {
     if (hint !== undefined) this.#err.write(`\n${paragraphs(hint)}\n`);
   }
 
-  /** One line that overwrites itself while something takes long; only where a person looks. */
+  /** Shows one line that overwrites itself while something takes long, if a person is looking. */
   progress(): Progress {
     const isShown = this.#err.isTTY === true && !this.json;
     return new Progress(isShown ? (text) => this.#err.write(text) : () => {});
@@ -111,7 +111,7 @@ function isColorful(stream: Stream): boolean {
   return stream.isTTY === true && (NO_COLOR ?? "") === "" && TERM !== "dumb";
 }
 
-/** Our own texts may have several lines. */
+/** Keeps the line breaks of our own texts. */
 function paragraphs(text: string): string {
   return text.split("\n").map(visible).join("\n");
 }

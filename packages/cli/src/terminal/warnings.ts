@@ -1,4 +1,4 @@
-/** Node's own SQLite warns at every start that it is new: nothing that a person at a terminal can change. */
+/** Suppresses the warning of Node's own SQLite that it is experimental, which a person at a terminal cannot change. */
 export function withoutExperimentalWarnings(): void {
   process.removeAllListeners("warning");
   process.on("warning", ({ name, message }) => {

@@ -8,7 +8,7 @@ import {
 import { quote } from "../model/quote.js";
 import type { CreateOptions, ResultOptions, SentEvent, TxOptions } from "./bindings.js";
 
-// What bindings are given, in process and over HTTP: objects, with the keys that there are.
+// Checks of what bindings are given, in process and over HTTP: objects that have no keys besides the known ones.
 
 const newInstance: Known<CreateOptions> = { id: true, params: true };
 const event: Known<SentEvent> = { type: true, payload: true, id: true };
@@ -25,7 +25,7 @@ export function validItems<T extends CreateOptions>(given: readonly T[]): readon
   throw new WorkflowError("INVALID_REQUEST", message);
 }
 
-/** How an element of a batch is named, to whoever sent it. */
+/** Returns how errors name an element of a batch. */
 export function elementOf(i: number): string {
   return `instances[${i}]`;
 }

@@ -14,14 +14,17 @@ export type Bindings<Registry, Tx = never> = {
   >;
 };
 
-/** What of a workflow's types its instances know. */
+/** The types of a workflow that its instances know. */
 export interface InstanceTypes {
   readonly output: unknown;
-  /** What `sendEvent` takes. */
+  /** The events that `sendEvent` takes. */
   readonly event: SentEvent;
 }
 
-/** An interface because its members are computed when used: a class may create its own kind inside `run`. */
+/**
+ * This is an interface because its members are computed only when they are used: a class may create its own kind inside
+ * `run`.
+ */
 export interface InstanceTypesOf<Entry> {
   readonly output: OutputOf<Entry>;
   readonly event: SentEvent<EventsOf<Entry>>;
@@ -33,14 +36,16 @@ export interface Workflow<
   Types extends InstanceTypes = InstanceTypes,
   Tx = never,
 > {
-  /** Answers when the instance is stored; it never waits for the workflow's code. */
+  /** Creates an instance. Resolves when it is stored, and never waits for the workflow's code. */
   create(...given: CreateArguments<Params, Tx>): Promise<WorkflowInstance<Types, Tx>>;
-  /** Idempotent: ids that exist are skipped, and left out of the answer. */
+  /**
+   * Creates many instances. Ids that exist are skipped and left out of the answer, so that a batch may be sent again.
+   */
   createBatch(
     batch: readonly (CreateOptions<Params> & { readonly id: string })[],
     options?: TxOptions<Tx>,
   ): Promise<WorkflowInstance<Types, Tx>[]>;
-  /** Throws `INSTANCE_NOT_FOUND` if there is none. */
+  /** Finds an instance. Throws `INSTANCE_NOT_FOUND` if there is none. */
   get(id: string): Promise<WorkflowInstance<Types, Tx>>;
 }
 
@@ -50,7 +55,7 @@ export type TxOptions<Tx> = {
 };
 
 export type CreateOptions<Params = unknown> = {
-  /** Letters, digits, "_" and "-". One is made if there is none. */
+  /** Letters, digits, "_" and "-". Without one, an id is made. */
   readonly id?: string | undefined;
 } & (undefined extends Params
   ? { readonly params?: Params | undefined }
@@ -61,12 +66,12 @@ export type CreateArguments<Params, Tx> = undefined extends Params
   : [options: CreateOptions<Params>, more?: TxOptions<Tx>];
 
 /**
- * A handle of one instance. It holds the id and reads everything else when asked. Every method but `result` and
+ * A handle of one instance. It holds the id and reads everything else when asked. Every method except `result` and
  * `sendEvent` is an operation of `instances/operations.ts`, which the compiler compares with this interface.
  */
 export interface WorkflowInstance<Types extends InstanceTypes = InstanceTypes, Tx = never> {
   readonly id: string;
-  /** Reads the status word; with the output or the error once the instance has ended. */
+  /** Reads the status; with the output or the error once the instance has ended. */
   status(): Promise<InstanceStatus<Types["output"]>>;
   /** Pauses at once, or at the next step boundary if it is running. Throws `INSTANCE_TERMINAL` after the end. */
   pause(): Promise<void>;
@@ -89,12 +94,12 @@ export type InstanceStatus<Output = unknown> = {
 };
 
 export type ResultOptions = {
-  /** Throws `ResultTimeoutError` after that long. Without it, `result` waits for ever. */
+  /** After this time `result` throws `ResultTimeoutError`. Without it, `result` waits for ever. */
   readonly timeout?: WorkflowDuration | undefined;
   readonly signal?: Signal | undefined;
 };
 
-/** One of the declared events if there are any, else anything. */
+/** One of the declared events if the workflow declares any, else any event. */
 export type SentEvent<Events = unknown> = Events extends EventSchemas
   ? { [Type in keyof Events & string]: EventOfType<Type, SchemaInput<Events[Type]>> }[keyof Events &
       string]
@@ -102,13 +107,13 @@ export type SentEvent<Events = unknown> = Events extends EventSchemas
 
 type EventOfType<Type extends string, Payload> = {
   readonly type: Type;
-  /** The same id again changes nothing. */
+  /** Identifies the event: sent again with the same id, it changes nothing. */
   readonly id?: string | undefined;
 } & (undefined extends Payload
   ? { readonly payload?: Payload | undefined }
   : { readonly payload: Payload });
 
-/** What all the workflows of a registry together want of `env`; unknown if none declares one. */
+/** The `env` that all workflows of a registry together need; unknown if none of them declares one. */
 export type EnvOfRegistry<Registry> = {
   [Key in keyof Registry]: (env: EnvOf<Registry[Key]>) => void;
 }[keyof Registry] extends (env: infer Env) => void

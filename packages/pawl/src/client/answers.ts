@@ -5,7 +5,7 @@ import type { InstanceList } from "../instances/list.js";
 import { outcomeFrom } from "../instances/wire-forms.js";
 import { fromTagged } from "../model/codec.js";
 
-// Answers as the in-process engine gives them: times as dates, and users' values as they were.
+// Turns answers into what the in-process engine gives: times become dates, and users' values what they were.
 
 type WireEntry = TypeOf<typeof historyAnswer>["entries"][number];
 

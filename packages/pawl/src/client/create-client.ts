@@ -36,7 +36,7 @@ const clientOptions: Known<ClientOptions> = {
   fetch: true,
 };
 
-/** The bindings of `createWorkflows` over HTTP: `createClient<typeof pawl>({ baseUrl })`. */
+/** Makes the bindings of `createWorkflows` over HTTP: `createClient<typeof pawl>({ baseUrl })`. */
 export function createClient<Engine extends AnyEngine = AnyEngine>(
   options: ClientOptions,
 ): Client<Engine> {
@@ -65,7 +65,7 @@ export function createClient<Engine extends AnyEngine = AnyEngine>(
   };
 }
 
-/** Binding keys and the names of their workflows, asked for once. */
+/** The names of the workflows by their binding keys, which the server is asked for once. */
 class Names {
   readonly #transport: Transport;
   #names: Promise<Map<string, string>> | null = null;
@@ -87,7 +87,7 @@ class Names {
       const { workflows } = await this.#transport.call("listWorkflows");
       return new Map(workflows.map(({ binding, name }) => [binding, name]));
     } catch (error) {
-      this.#names = null; // the next one asks again
+      this.#names = null; // the next caller asks again
       throw error;
     }
   }
@@ -187,7 +187,10 @@ class RemoteInstance extends (Carrier as HandleClass<ClientMethods>) implements 
 
 const requestOptions = { signal: true } as const;
 
-/** There is no `tx` here: one that was ignored would promise what nobody keeps. */
+/**
+ * Returns the signal of a request. A `tx` is refused: if it were ignored, the caller would rely on a transaction that
+ * nobody keeps.
+ */
 function signalOf(given: RequestOptions): Signal | undefined {
   return requestedOptions("options of a request", given, requestOptions).signal;
 }
@@ -199,7 +202,7 @@ function newInstance({ id, params }: CreateOptions): object {
   };
 }
 
-/** Sizes are judged by the server, which knows its limits. */
+/** Tags a value for JSON. Its size is checked by the server, which knows its limits. */
 function tagged(value: unknown, what: string, code: WorkflowErrorCode): Json {
   return encodedAs(code, () => toTagged(value, what));
 }

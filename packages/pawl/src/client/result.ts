@@ -19,7 +19,7 @@ import { isAway, type Transport } from "./transport.js";
 
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
-/** The server gives a sign of life every 15 seconds: after two that did not come, the connection is dead. */
+/** The server gives a sign of life every 15 seconds. After two that did not come, the connection is dead. */
 const SILENCE_MS = 40_000;
 
 type Status = TypeOf<typeof streamedStatus>;
@@ -70,7 +70,7 @@ async function lastStatus(
       }
     } catch (error) {
       throwIfAborted(signal);
-      // A connection that broke throws what the runtime likes.
+      // A connection that breaks throws whatever the runtime likes, and is opened again.
       if (error instanceof WorkflowError && !isAway(error)) throw error;
     } finally {
       silence.clear();
@@ -94,7 +94,7 @@ function outcomeOf(
   }
 }
 
-/** A signal that fires with the given one, and when the time is over, if it ever is. */
+/** A signal that fires with the given one, and when the time is over. Without a time it is never over. */
 class Deadline {
   readonly signal: Signal;
   readonly #aborter = newAborter();
@@ -122,7 +122,7 @@ class Deadline {
     this.#aborter.abort(new Error("the time is over"));
   }
 
-  /** From now on, anew. */
+  /** Starts the time anew. */
   restart(): void {
     this.#cancel();
     this.#cancel = this.#plan();

@@ -8,8 +8,8 @@ export type ServerSentEvent = {
 };
 
 /**
- * The messages of an event stream, as the HTML standard reads them. Ends when the stream does; throws when the signal
- * fires. Whatever arrives, a comment too, is reported.
+ * Reads the messages of an event stream, as the HTML standard says. It ends when the stream does, and throws when the
+ * signal fires. `arrived` is called whenever something arrives, be it only a comment.
  */
 export async function* serverSentEvents(
   response: WebResponse,
@@ -27,7 +27,7 @@ export async function* serverSentEvents(
     for (;;) {
       const { done, value } = await unlessAborted(reader.read(), signal);
       arrived();
-      if (done) return; // what is not closed by an empty line is dropped
+      if (done) return; // a message that no empty line has closed is dropped
       const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? "";
       for (const line of lines) {

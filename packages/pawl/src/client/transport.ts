@@ -31,7 +31,7 @@ type AnswerTo<O extends Operation> = Contract[O] extends { readonly response: in
   ? TypeOf<S>
   : never;
 
-/** Sends operations of the contract, and again where that is safe. */
+/** Sends operations of the contract, and sends them again where that is safe. */
 export class Transport {
   readonly runtime: Runtime;
   readonly #base: string;
@@ -47,14 +47,14 @@ export class Transport {
     this.#newId = idMaker(runtime);
   }
 
-  /** An id that no other request has. */
+  /** Makes an id that no other request has. */
   newKey(): string {
     return this.#newId();
   }
 
   /**
-   * Every operation may be sent twice: those that only read, those whose second time changes nothing, and the others
-   * by their `Idempotency-Key`.
+   * Sends an operation, again if need be. Every operation may be sent twice: some only read, of some the second time
+   * changes nothing, and the others have an `Idempotency-Key`.
    */
   async call<O extends Operation>(operation: O, outgoing: Outgoing = {}): Promise<AnswerTo<O>> {
     const route: Route = contract[operation];
@@ -74,7 +74,7 @@ export class Transport {
     }
   }
 
-  /** One try; resolves when the head of the answer is there, and throws if it tells of an error. */
+  /** Makes one try. Resolves when the head of the answer is there, and throws if it tells of an error. */
   async open(operation: Operation, outgoing: Outgoing): Promise<WebResponse> {
     const { method, path } = contract[operation];
     throwIfAborted(outgoing.signal);
@@ -104,7 +104,7 @@ export class Transport {
     return this.#base + filled + (search.length === 0 ? "" : `?${search.join("&")}`);
   }
 
-  /** Grows with the number of failures; ends early, by throwing, if the signal fires. */
+  /** Waits longer with each failure. It throws at once when the signal fires. */
   async #pause(failures: number, signal: Signal | undefined): Promise<void> {
     const mostMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
     await this.sleep(mostMs * (0.5 + this.runtime.random.next() / 2), signal);
@@ -151,19 +151,19 @@ async function jsonOf(response: WebResponse): Promise<unknown> {
   }
 }
 
-/** What went wrong, in the API's words or, if someone else answered, by the status. */
+/** Returns what went wrong: in the API's words or, if somebody else answered, by the status. */
 async function errorOf(response: WebResponse): Promise<WorkflowError> {
   const { status } = response;
   try {
     const { code, message } = JSON.parse(await response.text()) as Record<string, unknown>;
     if (isWorkflowErrorCode(code)) return new WorkflowError(code, String(message));
   } catch {
-    // Not of this API.
+    // The answer is not from this API.
   }
   return new WorkflowError(codeFor(status), `the answer was ${status}: is baseUrl right?`);
 }
 
-/** Of gateways and the like, which know nothing of codes. */
+/** Returns the code for an answer of a gateway or the like, which knows nothing of codes. */
 function codeFor(status: number): WorkflowErrorCode {
   if (status === 429 || (status >= 502 && status <= 504)) return "STORE_UNAVAILABLE";
   if (status >= 500) return "INTERNAL_ERROR";
@@ -180,12 +180,12 @@ function baseOf({ baseUrl, basePath = BASE_PATH }: ClientOptions): string {
   return /^[a-z]+:\/\/[^/]+$/i.test(trimmed) ? trimmed + basePath.replace(/\/+$/, "") : trimmed;
 }
 
-/** Refused here: each request would fail otherwise, as if the API were away. */
+/** Refuses a wrong address. Each request would otherwise fail as if the API were away. */
 function checkBaseUrl(given: unknown): void {
   if (typeof given !== "string") {
     throw new ValidationError(`baseUrl must be a string, got ${quote(given)}`);
   }
-  // Its own words: a password is not to be shown.
+  // The runtime's own message could show a password.
   const url = parsed(given);
   if (url === null) {
     throw new ValidationError(

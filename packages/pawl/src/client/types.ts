@@ -15,13 +15,16 @@ import type { Signal } from "../model/abort.js";
 import type { WebResponse } from "../model/web.js";
 
 export type ClientOptions = {
-  /** Where the API is: "https://example.org/api", or "/api" in a browser. An origin alone means its `basePath`. */
+  /**
+   * The address of the API: "https://example.org/api", or "/api" in a browser. For an origin alone, `basePath` is
+   * added.
+   */
   readonly baseUrl: string;
-  /** For a `baseUrl` that is an origin alone; default "/api". */
+  /** The path that is added to a `baseUrl` that is an origin alone; "/api" by default. */
   readonly basePath?: string | undefined;
-  /** Sent with every request; a function is asked each time. */
+  /** Headers that are sent with every request. A function is asked each time. */
   readonly headers?: ClientHeaders | (() => ClientHeaders | Promise<ClientHeaders>) | undefined;
-  /** Instead of the runtime's own. */
+  /** Replaces the runtime's own `fetch`. */
   readonly fetch?: ClientFetch | undefined;
 };
 
@@ -37,7 +40,7 @@ export type ClientFetch = (
   },
 ) => Promise<WebResponse>;
 
-/** Transactions do not cross the network. */
+/** What every method takes last. There is no `tx`, since transactions do not cross the network. */
 export type RequestOptions = TxOptions<never> & {
   readonly signal?: Signal | undefined;
 };
@@ -52,9 +55,9 @@ export interface Client<Engine extends AnyEngine = AnyEngine> {
     options?: HistoryOptions,
     more?: RequestOptions,
   ): Promise<History>;
-  /** The workflows that the server knows. */
+  /** Lists the workflows that the server knows. */
   registered(more?: RequestOptions): Promise<readonly RegisteredWorkflow[]>;
-  /** Where the server has enabled it: runs what is due, there. */
+  /** Runs on the server what is due, if the server has enabled that. */
   tick(bounds?: TickBounds, more?: RequestOptions): Promise<TickAnswer>;
 }
 
@@ -62,7 +65,7 @@ export type RegisteredWorkflow = { readonly name: string; readonly binding: stri
 export type TickBounds = TypeOf<Contract["tick"]["body"]>;
 export type TickAnswer = TypeOf<Contract["tick"]["response"]>;
 
-/** What a client takes its types from: `typeof pawl`. */
+/** The engine from which a client takes its types: `typeof pawl`. */
 export type AnyEngine = { readonly workflows: unknown };
 
 export type ClientBindings<B> = unknown extends B
@@ -76,12 +79,14 @@ export type ClientBindings<B> = unknown extends B
 /** Starts and finds the instances of one workflow. */
 export interface ClientWorkflow<Params = unknown, Types extends InstanceTypes = InstanceTypes> {
   create(...given: ClientCreateArguments<Params>): Promise<ClientInstance<Types>>;
-  /** Idempotent: ids that exist are skipped, and left out of the answer. */
+  /**
+   * Creates many instances. Ids that exist are skipped and left out of the answer, so that a batch may be sent again.
+   */
   createBatch(
     batch: readonly (CreateOptions<Params> & { readonly id: string })[],
     more?: RequestOptions,
   ): Promise<ClientInstance<Types>[]>;
-  /** Throws `INSTANCE_NOT_FOUND` if there is none. */
+  /** Finds an instance. Throws `INSTANCE_NOT_FOUND` if there is none. */
   get(id: string, more?: RequestOptions): Promise<ClientInstance<Types>>;
 }
 
@@ -89,19 +94,19 @@ export type ClientCreateArguments<Params> = undefined extends Params
   ? [options?: CreateOptions<Params>, more?: RequestOptions]
   : [options: CreateOptions<Params>, more?: RequestOptions];
 
-/** The operations of an instance, which take `RequestOptions` after their own. */
+/** The operations on an instance. They take `RequestOptions` after their own options. */
 export type ClientMethods<Types extends InstanceTypes = InstanceTypes> = {
   [K in keyof Pick<WorkflowInstance<Types>, OperationName>]: (
     ...given: [...Parameters<WorkflowInstance<Types>[K]>, more?: RequestOptions]
   ) => ReturnType<WorkflowInstance<Types>[K]>;
 };
 
-/** One instance of a workflow, behind the API. */
+/** A handle of one instance behind the API. */
 export interface ClientInstance<
   Types extends InstanceTypes = InstanceTypes,
 > extends ClientMethods<Types> {
   readonly id: string;
   sendEvent(event: Types["event"], more?: RequestOptions): Promise<void>;
-  /** Waits for the end, by the event stream: the output, or the instance's error, thrown. */
+  /** Follows the event stream to the end. Returns the output, or throws the instance's error. */
   result(options?: ResultOptions): Promise<Types["output"]>;
 }

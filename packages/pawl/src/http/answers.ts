@@ -3,7 +3,7 @@ import type { Logger } from "../model/logger.js";
 import { IncompatibleDatabaseError, NotMigratedError, StoreClosedError } from "../store/errors.js";
 import { newResponse, type WebResponse } from "../model/web.js";
 
-/** On every answer. It is data: never a page, a script or a frame, and never kept. */
+/** The headers of every answer. An answer is data: it is never a page, a script or a frame, and is never kept. */
 export const securityHeaders = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -28,7 +28,7 @@ export function emptyAnswer(more: Readonly<Record<string, string>> = {}): WebRes
   return newResponse(null, 204, { ...securityHeaders, ...more });
 }
 
-/** What a caller learns of a failure: its code and message if it is the caller's, and little of any other. */
+/** Answers a failure. A caller learns the code and message of its own mistakes, and little of any other failure. */
 export function errorAnswer(failure: unknown, route: string | null, logger: Logger): WebResponse {
   const error = publicError(failure);
   if (error !== failure) logger.error("http.failed", { route, error: String(failure) });

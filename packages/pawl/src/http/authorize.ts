@@ -15,7 +15,7 @@ const groups: readonly string[] = ["all", "create", "manage", "sendEvent", "read
 
 const tickOptions: Known<TickRoute> = { enabled: true, insecure: true };
 
-/** Refuses settings that would leave open what was meant to be closed. */
+/** Checks the settings. Those that would leave open a route that was meant to be closed are refused. */
 export function checkedAuthorize(given: Authorize = {}, tick?: TickRoute): Authorize {
   plainObject("authorize", given, "{ all: policy }");
   if (tick !== undefined) {
@@ -39,7 +39,7 @@ export function checkedAuthorize(given: Authorize = {}, tick?: TickRoute): Autho
   return given;
 }
 
-/** The response to a request that is denied, or null. */
+/** Asks the policies. Returns the response to a request that they deny, or null. */
 export async function denial(
   authorize: Authorize,
   group: PolicyGroup | null,

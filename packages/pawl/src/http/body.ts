@@ -4,14 +4,14 @@ import type { Limits } from "../model/limits.js";
 import type { Scheduler } from "../model/seams.js";
 import { strictUtf8, type ByteReader, type ByteStream, type WebRequest } from "../model/web.js";
 
-/** Values may be nested as deep as the codec allows; the request wraps them in objects and arrays of its own. */
+/** Values may be nested as deeply as the codec allows. The request wraps them in objects and arrays of its own. */
 const MAX_DEPTH = maxDepth + 8;
-/** A client that stalls longer has gone, or wants to keep something busy. */
+/** A client that stalls for longer has gone, or wants to keep the server busy. */
 const BODY_TIMEOUT_MS = 30_000;
 
 type BodyLimits = Pick<Limits, "requestMaxBytes" | "requestMaxKeys">;
 
-/** The text of a body, cut off as soon as it is too long; empty if there is none. */
+/** Reads the text of a body, which is empty if there is none. A body that is too long is cut off at once. */
 export async function readBody(
   { headers, body, bodyUsed }: WebRequest,
   limits: BodyLimits,
@@ -49,7 +49,7 @@ export async function readBody(
   }
 }
 
-/** A middleware that read it leaves it locked, or looking empty. */
+/** Takes the reader of a body. A body that some middleware has read is locked, or looks empty. */
 function readerOf(body: ByteStream): ByteReader {
   try {
     return body.getReader();
@@ -58,12 +58,12 @@ function readerOf(body: ByteStream): ByteReader {
   }
 }
 
-/** What is still to come is of no interest, and neither is whether it comes. */
+/** Cancels a body. Neither the rest of it nor the outcome of the cancellation matters. */
 function dismiss(reader: ByteReader): void {
   reader.cancel().catch(() => {});
 }
 
-/** The JSON of a body; undefined if it is empty. */
+/** Parses the JSON of a body. Returns undefined for an empty one. */
 export function parseBody(text: string, limits: BodyLimits): unknown {
   if (text === "") return undefined;
   checkBounds(text, limits);
@@ -74,7 +74,7 @@ export function parseBody(text: string, limits: BodyLimits): unknown {
   }
 }
 
-/** Before anything is built from the text: what counts here is memory and the depth of later recursion. */
+/** Refuses texts that would take too much memory or nest too deeply, before anything is built from them. */
 function checkBounds(text: string, { requestMaxKeys }: BodyLimits): void {
   let depth = 0;
   let keys = 0;

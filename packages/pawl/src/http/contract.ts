@@ -23,22 +23,22 @@ import { historyAnswer, listAnswer, tickAnswer, workflowList } from "./answer-sc
 
 export type Route = {
   readonly method: InstanceOperation["route"]["method"];
-  /** Under `basePath`; `:name` stands for one segment. */
+  /** The path under `basePath`; `:name` stands for one segment. */
   readonly path: string;
   readonly group: PolicyGroup;
   readonly summary: string;
   readonly query?: Readonly<Record<string, WireSchema<unknown>>>;
   readonly body?: WireSchema<unknown>;
-  /** May be sent again with the same `Idempotency-Key`: it happens once. */
+  /** True if the request takes an `Idempotency-Key`: sent again with the same key, it happens once. */
   readonly keyed?: true;
-  /** Of a 200; absent for those that do not answer in plain JSON. */
+  /** The schema of a 200. Absent for routes that do not answer in plain JSON. */
   readonly response?: WireSchema<unknown>;
   readonly stream?: true;
-  /** Besides those that every route has. */
+  /** The errors of its own, besides those that every route has. */
   readonly errors: readonly WorkflowErrorCode[];
 };
 
-/** What any route may answer. */
+/** The errors that any route may answer. */
 export const commonErrors = [
   "INVALID_REQUEST",
   "UNAUTHORIZED",
@@ -53,7 +53,10 @@ const instances = "/workflows/:workflowName/instances";
 const instance = `${instances}/:instanceId`;
 const ofInstance = ["WORKFLOW_NOT_FOUND", "INVALID_INSTANCE_ID", "INSTANCE_NOT_FOUND"] as const;
 
-/** The routes of the operations on an instance, by their ids. Their answers are typed; who asks for more looks at the table. */
+/**
+ * The routes of the operations on an instance, by their ids. Only their answers are typed; `instances/operations.ts`
+ * has the rest.
+ */
 type InstanceRoutes = {
   readonly [K in keyof InstanceOperations as InstanceOperations[K]["route"]["id"]]: Route & {
     readonly response: InstanceOperations[K]["answer"]["schema"];
@@ -76,7 +79,7 @@ const instanceRoutes = Object.fromEntries(
   ]),
 ) as unknown as InstanceRoutes;
 
-/** What there is. */
+/** The routes that list what there is. */
 function listRoutes(limits: Limits) {
   return {
     listWorkflows: {
@@ -103,7 +106,7 @@ function listRoutes(limits: Limits) {
   } as const satisfies Readonly<Record<string, Route>>;
 }
 
-/** Routes that create instances. */
+/** The routes that create instances. */
 function createRoutes(limits: Limits) {
   const instanceId = string({
     pattern: identifierPattern,
@@ -150,7 +153,7 @@ function createRoutes(limits: Limits) {
   } as const satisfies Readonly<Record<string, Route>>;
 }
 
-/** Routes that send events. */
+/** The route that sends events. */
 function eventRoutes(limits: Limits) {
   return {
     sendEvent: {
@@ -190,7 +193,7 @@ function eventRoutes(limits: Limits) {
   } as const satisfies Readonly<Record<string, Route>>;
 }
 
-/** What happened to an instance, and what happens to it. */
+/** The routes that tell what happened to an instance, and what is happening to it. */
 function historyRoutes(limits: Limits) {
   return {
     getHistory: {
@@ -217,7 +220,7 @@ function historyRoutes(limits: Limits) {
   } as const satisfies Readonly<Record<string, Route>>;
 }
 
-/** Routes that have no workflow in their paths. */
+/** The routes that have no workflow in their paths. */
 const hostRoutes = {
   tick: {
     method: "POST",
@@ -242,7 +245,7 @@ const hostRoutes = {
   },
 } as const satisfies Readonly<Record<string, Route>>;
 
-/** Which page of a list is wanted. */
+/** The query of a page. */
 function pageWithin(limits: Limits) {
   return {
     pageSize: integer({
@@ -271,7 +274,7 @@ export const contract = contractWithin(defaultLimits);
 export type Contract = typeof contract;
 export type Operation = keyof Contract;
 
-/** The methods of a route in `Allow`. */
+/** Returns the methods of a route, as `Allow` lists them. */
 export function methodsOf({ method }: Pick<Route, "method">): readonly string[] {
   return method === "GET" ? ["GET", "HEAD"] : [method];
 }

@@ -6,7 +6,7 @@ import type { StreamMessage } from "./tracker.js";
 import type { Watch } from "./watchers.js";
 import { newByteStream, newResponse, utf8, type WebResponse } from "../model/web.js";
 
-/** Proxies close connections that are silent for a minute, some for half of one. */
+/** Proxies close connections that are silent for a minute, and some of them after half a minute. */
 const HEARTBEAT_MS = 15_000;
 /** How long a browser waits before it comes back. */
 const RECONNECT_MS = 1_000;
@@ -16,11 +16,11 @@ const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   ...securityHeaders,
   "cache-control": "no-store, no-transform",
-  // nginx would hold messages back otherwise.
+  // Without this, nginx would hold messages back.
   "x-accel-buffering": "no",
 } as const;
 
-/** A watch as server-sent events, until it ends or the client has gone. */
+/** Answers a watch as server-sent events, until it ends or the client has gone. */
 export function eventStream(
   watch: Watch,
   scheduler: Scheduler,
@@ -28,9 +28,9 @@ export function eventStream(
 ): WebResponse {
   const first = watch.take();
   if (first.length === 0 && watch.isEnded) {
-    // To a browser that comes back after the end: no content means not to come again.
+    // A browser that comes back after the end is told by "no content" not to come again.
     if (watch.tracker.isOver) return emptyAnswer();
-    // What ended is this process.
+    // The instance goes on: it is this process that ends.
     throw new StoreClosedError();
   }
   const abort = signal === undefined ? null : membersOf(signal);
@@ -62,14 +62,14 @@ export function eventStream(
 }
 
 /**
- * For an `EventSource` while there is nothing to tell: it comes again after a stream that ended, with the cursor it
+ * Answers an `EventSource` while the store is away. It comes back after a stream that ended, with the cursor that it
  * has, but never after a 503.
  */
 export function comeAgain(): WebResponse {
   return newResponse(opening, 200, streamHeaders);
 }
 
-/** False if it was time for a sign of life first. */
+/** Resolves with true when a message has arrived, or with false when it is time for a sign of life. */
 function arrival(watch: Watch, scheduler: Scheduler): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (came: boolean): void => {

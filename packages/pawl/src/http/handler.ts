@@ -79,7 +79,7 @@ type HandlerParts = {
   readonly logger: Logger;
 };
 
-/** A request's stations: its route, the policies, the checks of its form, the operation. */
+/** Takes a request through its stations: its route, the policies, the checks of its form, and its operation. */
 class Handler {
   readonly #parts: HandlerParts;
 

@@ -5,14 +5,14 @@ import type { Route } from "./contract.js";
 import type { WireSchema } from "../model/schema.js";
 import type { WebRequest, WebUrl } from "../model/web.js";
 
-/** One value of the query, or undefined; two are a mistake. */
+/** Returns one value of the query, or undefined. A value that is given twice is refused. */
 export function queryValue({ searchParams }: WebUrl, name: string): string | undefined {
   const [value, ...more] = searchParams.getAll(name);
   if (more.length > 0) throw invalidRequest(`${name} must be given once`);
   return value;
 }
 
-/** Refuses keys that the route does not take: a misspelt filter would otherwise answer with everything. */
+/** Refuses keys that the route does not take. A misspelt filter would otherwise answer with everything. */
 export function checkQuery({ query = {} }: Pick<Route, "query">, { searchParams }: WebUrl): void {
   const known = Object.keys(query);
   for (const name of searchParams.keys()) {
@@ -22,7 +22,7 @@ export function checkQuery({ query = {} }: Pick<Route, "query">, { searchParams 
   }
 }
 
-/** A whole number of the query. What it may be is judged by who takes it; NaN pleases nobody. */
+/** Returns a whole number of the query. Its range is checked by the operation that takes it. */
 export function queryNumber(url: WebUrl, name: string): number | undefined {
   const value = queryValue(url, name);
   if (value === undefined) return undefined;
@@ -33,8 +33,8 @@ export function queryNumber(url: WebUrl, name: string): number | undefined {
 }
 
 /**
- * Refuses keys that the schema does not have, which are misspelt as a rule. Types and limits are judged by who takes
- * the values, with an error code for each.
+ * Refuses keys that the schema does not have, which as a rule are misspelt. Types and limits of the values are checked
+ * by the operation that takes them, with an error code for each.
  */
 export function checkKeys(
   { json, parts = [] }: WireSchema<unknown>,
@@ -68,8 +68,9 @@ export function idempotencyKey({ headers }: WebRequest): string | undefined {
 }
 
 /**
- * A page of another site can make a browser send forms and plain text here, with the user's cookies, but no JSON
- * without asking first. Browsers tell the origin of what they post; other programs are not asked for a type.
+ * Refuses forms. A page of another site can make a browser send forms and plain text here, with the user's cookies, but
+ * no JSON without asking first. Browsers send the origin with what they post; a request without one may have any
+ * content type.
  */
 export function refuseForms({ method, headers }: WebRequest): void {
   if (method !== "POST" || headers.get("origin") === null) return;
@@ -77,7 +78,9 @@ export function refuseForms({ method, headers }: WebRequest): void {
   throw invalidRequest("from a browser, content-type must be application/json");
 }
 
-/** As an `EventSource` says, and other readers of events that come again by themselves. */
+/**
+ * Tells whether the reader takes server-sent events, as an `EventSource` does. Such readers come back by themselves.
+ */
 export function acceptsEvents({ headers }: WebRequest): boolean {
   return (headers.get("accept") ?? "").includes("text/event-stream");
 }

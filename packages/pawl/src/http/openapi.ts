@@ -5,7 +5,7 @@ import { namedSchemas, refer, type JsonSchema, type WireSchema } from "../model/
 
 type Content = { readonly schema: JsonSchema };
 
-/** The contract as an OpenAPI 3.1 document. */
+/** Renders the contract as an OpenAPI 3.1 document. */
 export function openApiOf(contract: Readonly<Record<string, Route>>, basePath: string): object {
   const routes = Object.entries(contract);
   const paths: Record<string, Record<string, object>> = {};

@@ -3,15 +3,15 @@ import { methodsOf, type Operation, type Route } from "./contract.js";
 export type RouteMatch = {
   readonly operation: Operation;
   readonly route: Route;
-  /** Decoded; a segment that cannot be decoded is left out. */
+  /** The decoded segments. One that cannot be decoded is left out. */
   readonly params: Readonly<Record<string, string>>;
 };
 
-/** What the contract has at a path. */
+/** The routes that the contract has at one path. */
 export type PathRoutes = {
-  /** The route of the method, if there is one. */
+  /** The route of the request's method; null if there is none. */
   readonly match: RouteMatch | null;
-  /** With the parameters' names; of another method if need be. */
+  /** The path with the names of its parameters: that of the route or, if there is none, of another method. */
   readonly path: string;
   readonly allow: readonly string[];
 };
@@ -31,7 +31,7 @@ export class Router {
         route,
         segments: segmentsOf(route.path),
       }))
-      // A fixed word is meant before a parameter that could be the same word.
+      // A fixed word goes before a parameter, which could have that word as its value.
       .toSorted((a, b) => parametersIn(a) - parametersIn(b));
   }
 
@@ -51,7 +51,10 @@ export class Router {
   }
 }
 
-/** "/a/b" → ["a", "b"]; "" and "/" have none; a slash too many makes an empty one, which fits nothing. */
+/**
+ * Splits a path: "/a/b" → ["a", "b"]. "" and "/" have no segments; a slash too many makes an empty one, which fits
+ * nothing.
+ */
 function segmentsOf(path: string): string[] {
   return path === "" || path === "/" ? [] : path.slice(1).split("/");
 }

@@ -18,7 +18,7 @@ import { wireStatus } from "../instances/wire-forms.js";
 import { iso, wireWait } from "./wire.js";
 
 export type StreamMessage = {
-  /** Where to go on after it. */
+  /** The cursor from which a reader goes on after this message. */
   readonly id: string;
   readonly event: "status" | "step";
   readonly data: TypeOf<typeof streamedStatus> | TypeOf<typeof streamedStep>;
@@ -29,16 +29,18 @@ export type TrackedStep = {
   readonly attempts: readonly AttemptRecord[];
 };
 
-/** What a reader of an instance has been told; it turns what the store shows into what is new. */
+/**
+ * Remembers what a reader of an instance has been told, and turns what the store shows into what is new to that reader.
+ */
 export class Tracker {
   readonly #about: string;
   #runNumber = 0;
-  /** From where the store's history is read. All steps before it were told, settled. */
+  /** The cursor from which the store's history is read. All steps before it are settled and were told. */
   #page: string | undefined;
-  /** All steps up to this one were told, settled. */
+  /** All steps up to this one are settled and were told. */
   #settledOrd = 0;
   #status: InstanceStatusName | null = null;
-  /** How the steps after that one were told last. */
+  /** How each of the steps after that one was told last. */
   readonly #told = new Map<number, string>();
 
   constructor({ workflow, id }: Target, cursor?: string) {
@@ -63,12 +65,12 @@ export class Tracker {
     return this.#page;
   }
 
-  /** Nothing more will come, unless the instance is restarted. */
+  /** True if nothing more will come, unless the instance is restarted. */
   get isOver(): boolean {
     return this.#status !== null && isTerminal(this.#status);
   }
 
-  /** A new run: all is new. */
+  /** Starts over if this is a new run. */
   enter(runNumber: number): void {
     if (runNumber === this.#runNumber) return;
     this.#runNumber = runNumber;
@@ -78,7 +80,7 @@ export class Tracker {
     this.#told.clear();
   }
 
-  /** The steps of one page; `next` is the cursor of the following one. */
+  /** Returns what is new about the steps of one page. `next` is the cursor of the following page. */
   steps(steps: readonly TrackedStep[], next: string | undefined): StreamMessage[] {
     const messages: StreamMessage[] = [];
     for (const { step, attempts } of steps) {
@@ -95,7 +97,10 @@ export class Tracker {
     return messages;
   }
 
-  /** A step may be written before one that was called earlier: only an unbroken row of settled ones is done with. */
+  /**
+   * Moves past settled steps. A step may be written before one that was called earlier, so only an unbroken row of
+   * settled steps is done with.
+   */
   #settle(): void {
     for (;;) {
       const version = this.#told.get(this.#settledOrd + 1);

@@ -5,7 +5,8 @@ import { toTagged } from "../model/codec.js";
 import type { historyAnswer, listAnswer } from "./answer-schemas.js";
 import type { TypeOf } from "../model/schema.js";
 
-// Answers as the contract describes them: times as text, and users' values tagged where JSON cannot hold them.
+// Turns answers into what the contract describes: times become text, and users' values are tagged where JSON cannot
+// hold them.
 
 export function wireList({ instances, ...page }: InstanceList): TypeOf<typeof listAnswer> {
   return { instances: instances.map(listed), ...page };

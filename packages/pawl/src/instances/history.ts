@@ -19,7 +19,7 @@ import { instanceStatusOf } from "./status.js";
 import { decodeStored } from "./values.js";
 
 export type HistoryOptions = {
-  /** Default: the current run. */
+  /** Which run to read; the current one by default. */
   readonly runNumber?: number | undefined;
   readonly pageSize?: number | undefined;
   readonly cursor?: string | undefined;
@@ -28,7 +28,7 @@ export type HistoryOptions = {
 /** The steps and events of one run, in the order things happened. */
 export type History = {
   readonly runNumber: number;
-  /** Newest first, the latest 100. */
+  /** The latest 100 runs, newest first. */
   readonly runs: HistoryRun[];
   readonly entries: HistoryEntry[];
   readonly cursor?: string;
@@ -48,7 +48,7 @@ export type HistoryStep = {
   /** The order in which the code called its steps, from 1. */
   readonly ord: number;
   readonly name: string;
-  /** 1 unless repeated step names are counted. */
+  /** Which call of this step name it was. It is 1 unless repeated step names are counted. */
   readonly count: number;
   /** "do", "sleep" or "waitForEvent". */
   readonly type: string;
@@ -57,9 +57,9 @@ export type HistoryStep = {
   readonly endedAt: Date | null;
   readonly result?: unknown;
   readonly error?: ErrorDescription;
-  /** Why it waits, while it does. */
+  /** Why the step waits. Absent when it does not. */
   readonly wait?: HistoryWait;
-  /** The latest 100, and the one that runs: its `endedAt` is null. */
+  /** The latest 100 attempts that ended, and the one that runs, whose `endedAt` is null. */
   readonly attempts: HistoryAttempt[];
 };
 
@@ -83,7 +83,7 @@ export type HistoryEvent = {
   readonly payload?: unknown;
   readonly createdAt: Date;
   readonly deliveredAt: Date | null;
-  /** `ord` of the step that took it. */
+  /** The `ord` of the step that took the event. */
   readonly consumedByStep: number | null;
 };
 
@@ -107,7 +107,7 @@ export async function history<Tx>(
   const page = await store.history(target, {
     order: "oldest",
     pageSize: validPageSize(options.pageSize, limits),
-    // Of a larger one than the column holds, nothing is known either.
+    // A number that is too large for the column is as unknown as the largest one that fits.
     ...(runNumber === undefined ? {} : { runNumber: Math.min(runNumber, MAX_RUN_NUMBER) }),
     ...validCursor(options.cursor),
   });
@@ -130,8 +130,8 @@ export async function history<Tx>(
 }
 
 /**
- * A step begins when what its code had been given before is stored. Its start is counted back from its end by the
- * process's clock, and may come out a millisecond too early.
+ * Corrects the order of times. A step begins once everything that its code had been given before is stored. Its start
+ * is counted back from its end by the clock of the process, and may come out a millisecond too early.
  */
 function inTime(items: readonly StoredEntry[]): StoredEntry[] {
   const endedAt = new Map<number, DbTime>();
@@ -187,16 +187,17 @@ export function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
 function attemptsOf(step: StepRecord, recorded: readonly AttemptRecord[]): HistoryAttempt[] {
   const ended = recorded.length > 0 ? recorded.map(attemptOf) : onlyAttemptOf(step);
   if (step.type !== "do" || step.status !== "running") return ended;
-  // It began when the pause before it was over: at the latest known of the times before it.
+  // The attempt began when the wait before it was over: at the latest of the known times before it.
   const times = [step.startedAt, step.wakeAt ?? 0, recorded.at(-1)?.endedAt ?? 0];
   const startedAt = new Date(Math.max(...times));
   return [...ended, { n: attemptNumber(step, recorded), startedAt, endedAt: null }];
 }
 
-/** The attempt that runs, or the last that ended. */
+/** Returns the number of the attempt that runs, or else of the last one that ended. */
 export function attemptNumber(step: StepRecord, recorded: readonly AttemptRecord[]): number {
   if (step.type !== "do" || step.status !== "running") return step.attempts;
-  // A single attempt is counted when it begins, all others when they have ended, with a record.
+  // The attempt of a step that has only one is counted when it begins. Any other is counted when it has ended, and then
+  // has a record.
   const isCounted = step.attempts > 0 && recorded.at(-1)?.n !== step.attempts;
   return isCounted ? step.attempts : step.attempts + 1;
 }
@@ -210,7 +211,10 @@ function attemptOf(attempt: AttemptRecord): HistoryAttempt {
   };
 }
 
-/** The store keeps no row for a step that needed one attempt: its own row says it all. */
+/**
+ * Makes up the one attempt of a step that needed no second. The store keeps no attempt row for it, since the step's own
+ * row says everything.
+ */
 function onlyAttemptOf(step: StepRecord): HistoryAttempt[] {
   if (step.type !== "do" || step.attempts !== 1 || step.status === "running") return [];
   return [

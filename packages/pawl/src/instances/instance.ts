@@ -19,7 +19,7 @@ import { instanceNotFound } from "./requests.js";
 import { awaitResult } from "./result.js";
 import { encodePayload } from "./values.js";
 
-/** What all instances of one workflow share. */
+/** What the handles of all instances of one workflow share. */
 export type InstanceScope<Tx> = {
   readonly context: InstancesContext<Tx>;
   readonly entry: WorkflowEntry;
@@ -27,13 +27,13 @@ export type InstanceScope<Tx> = {
   readonly newId: () => string;
 };
 
-/** A handle: it holds the id and reads everything else when asked. */
+/** The in-process handle of an instance. It holds the id and reads everything else when asked. */
 export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<InstanceTypes, Tx> {
   readonly id: string;
   readonly #scope: InstanceScope<Tx>;
   readonly #isNew: () => boolean;
 
-  /** `isNew`: it was created just now. */
+  /** `isNew` answers whether the instance was created just now. */
   constructor(scope: InstanceScope<Tx>, id: string, isNew = (): boolean => false) {
     super();
     this.#scope = scope;
@@ -78,14 +78,17 @@ export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<Ins
     return { workflow: this.#scope.entry.name, id: this.id };
   }
 
-  /** Nothing leaves a run before what led to it is durable. */
+  /** Waits, inside a run, until everything that led to this call is durable. Nothing leaves a run before that. */
   async #ready(): Promise<InstancesContext<Tx>> {
     await this.#scope.parent?.barrier();
     return this.#scope.context;
   }
 }
 
-/** A workflow that declares its events waits for no others: whoever sends one has misspelt it. */
+/**
+ * Refuses event types that the workflow does not declare. It waits for no others, so that the sender has misspelt the
+ * type.
+ */
 function declared(type: string, { name, events }: WorkflowEntry): void {
   if (events === undefined || Object.hasOwn(events, type)) return;
   const types = Object.keys(events);

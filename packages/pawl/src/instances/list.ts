@@ -12,7 +12,7 @@ const listOptions: Known<ListOptions> = { status: true, order: true, pageSize: t
 
 export type ListOptions = {
   readonly status?: InstanceStatusName | undefined;
-  /** By creation; default "newest" first. */
+  /** The order of creation. "newest" comes first by default. */
   readonly order?: "newest" | "oldest" | undefined;
   readonly pageSize?: number | undefined;
   readonly cursor?: string | undefined;
@@ -25,7 +25,7 @@ export type ListedInstance = {
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
   readonly details: InstanceStatus & {
-    /** The output has more than 4 KiB and was left out. */
+    /** True if the output has more than 4 KiB and was left out. */
     readonly outputTruncated?: true;
   };
 };

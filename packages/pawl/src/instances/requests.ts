@@ -6,7 +6,8 @@ import { requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
 import type { Target } from "../store/records.js";
 
-// What callers can get wrong besides names and values. TypeScript stops most of it, but not JavaScript and HTTP.
+// Checks of requests, apart from those of names and values. TypeScript stops most mistakes, but not those of JavaScript
+// and HTTP.
 
 export function invalidRequest(message: string, options?: ErrorOptions): WorkflowError {
   return new WorkflowError("INVALID_REQUEST", message, options);
@@ -33,7 +34,7 @@ export function validBatch<T extends CreateOptions>(
 type Bounds<Count> = { readonly maxInstances?: Count; readonly maxSteps?: Count };
 const bounds: Known<Bounds<unknown>> = { maxInstances: true, maxSteps: true };
 
-/** How much a tick may do. */
+/** Checks how much a tick may do. */
 export function validBounds(given: Bounds<unknown>): Bounds<number | undefined> {
   const { maxInstances, maxSteps } = requestedOptions("options of tick", given, bounds);
   return {

@@ -11,23 +11,26 @@ import type { Target } from "../store/records.js";
 import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type { CreateAnswer, ListQuery, NewInstance, Page } from "../store/store.js";
 
-/** Which of several stores has which instances. */
+/** Tells which of several stores has which instances. */
 export interface ShardMap<Tx> {
-  /** How they are spread, in words: cursors of another way are refused. */
+  /** How instances are spread, in words. Cursors that were made under another spread are refused. */
   readonly spread: string;
   of(target: Target): InstanceStore<Tx>;
-  /** Those that may have instances of a workflow, always in the same order. */
+  /** The stores that may have instances of a workflow, always in the same order. */
   all(workflow: string): readonly InstanceStore<Tx>[];
-  /** For ids that are chosen here, if there is a choice. */
+  /** Tells whether a new id suits this process. Absent where an id makes no difference. */
   fits?(target: Target): boolean;
 }
 
-/** Which of `count` places an instance has. For ever: whoever asks later looks there. */
+/**
+ * Returns which of `count` places an instance has. The answer must never change: it says where to look for an instance
+ * later.
+ */
 export function placeOf({ workflow, id }: Target, count: number): number {
   return mixed(fnv1a(`${workflow}\n${id}`)) % count;
 }
 
-/** Several stores as one. An instance is in one of them; lists and batches are over all. */
+/** Makes one store of several. An instance is in one of them; lists and batches go to all of them. */
 export function spreadStore<Tx>(places: ShardMap<Tx>): InstanceStore<Tx> {
   return {
     create: (rows, options) => createSpread(places, rows, options),
@@ -40,7 +43,7 @@ export function spreadStore<Tx>(places: ShardMap<Tx>): InstanceStore<Tx> {
   };
 }
 
-/** All or none in each store; a store that is away does not undo the others. */
+/** Creates all or none of the rows in each store. A store that is away does not undo the others. */
 async function createSpread<Tx>(
   places: ShardMap<Tx>,
   rows: readonly NewInstance[],
@@ -57,7 +60,7 @@ async function createSpread<Tx>(
     const created = await store.create(group, options);
     for (const [n, i] of indices.entries()) answers[i] = created[n] as CreateAnswer;
   });
-  // None is left on its way when the caller learns that one has failed.
+  // All writes are waited for, so that none is still on its way when the caller learns that one has failed.
   const outcomes = await Promise.allSettled(writes);
   const failed = outcomes.find((outcome) => outcome.status === "rejected");
   if (failed !== undefined) throw failed.reason;
@@ -65,7 +68,7 @@ async function createSpread<Tx>(
 }
 
 type Listed = Page<ListedRecord> & {
-  /** How far its page reaches; null if to the end. */
+  /** How far this page reaches; null if it reaches the end. */
   readonly reach: ListPosition | null;
 };
 
@@ -98,7 +101,10 @@ async function listSpread<Tx>(places: ShardMap<Tx>, query: ListQuery): Promise<P
 
 type Merged = { readonly items: ListedRecord[]; readonly end: ListPosition | null };
 
-/** In order, as far as every store's page reaches: beyond that, one of them may have rows that nobody has seen. */
+/**
+ * Merges the pages in order, as far as all of them reach. Beyond that point some store may have rows that nobody has
+ * read.
+ */
 function merge({ order, pageSize }: ListQuery, pages: readonly Listed[]): Merged {
   const reaches = pages.flatMap(({ reach }) => (reach === null ? [] : [reach]));
   const [shortest] = reaches.toSorted((a, b) => comparePositions(order, a, b));
@@ -120,8 +126,9 @@ function positionOf({ createdAt, iid }: ListedRecord): ListPosition {
 }
 
 /**
- * From the newest on, one position says it for all: what comes later is not asked for. From the oldest on each store has
- * its own: stores differ in their clocks, and one that is behind may still get rows that are older than the last of the page.
+ * Where each store's next page begins. From the newest on, one position serves all stores, because rows that come later
+ * are not asked for. From the oldest on, each store has its own: clocks differ, and a store whose clock is behind may
+ * still get rows that are older than the last one of this page.
  */
 function endsOf(
   { order }: ListQuery,
@@ -141,7 +148,7 @@ function endsOf(
 
 const BEFORE_ALL: ListPosition = { at: -1, iid: "" };
 
-/** Where each store's page begins; none for the first page. */
+/** Returns where each store's page begins; nothing for the first page. */
 function startsOf(
   spread: string,
   query: Omit<ListQuery, "cursor">,

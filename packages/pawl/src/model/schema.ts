@@ -1,8 +1,8 @@
 import type { Json } from "./codec.js";
 
 /**
- * JSON Schema as data, with the type that it describes. The contract is written in it: the OpenAPI document has the
- * schemas as they are, and the client their types.
+ * JSON Schema as data, together with the type that it describes. The HTTP contract is written in it: the OpenAPI
+ * document has the schemas as they are, and the client has their types.
  */
 
 export type JsonSchema = {
@@ -30,10 +30,13 @@ declare const type: unique symbol;
 
 export type WireSchema<T> = {
   readonly json: JsonSchema;
-  /** Set for schemas that the OpenAPI document names and refers to. */
+  /**
+   * The name under which the OpenAPI document refers to the schema. Absent for one that is written out where it is
+   * used.
+   */
   readonly name?: string;
   readonly parts?: readonly WireSchema<unknown>[];
-  /** Never there: it only carries the type. */
+  /** Never present at run time. It only carries the type. */
   readonly [type]?: T;
 };
 
@@ -65,7 +68,7 @@ export function anyObject(): WireSchema<object> {
   return { json: { type: "object" } };
 }
 
-/** Any JSON; what JSON cannot hold is tagged. */
+/** Any JSON. Values that JSON cannot hold are tagged. */
 export function value(description: string): WireSchema<Json> {
   return { json: { description } };
 }
@@ -99,7 +102,7 @@ type ObjectOf<R extends Properties, O extends Properties> = {
   readonly [Key in keyof R]: TypeOf<R[Key]>;
 } & { readonly [Key in keyof O]?: TypeOf<O[Key]> };
 
-/** Has no other properties than these. */
+/** An object that has no other properties than these. */
 export function object<const R extends Properties, const O extends Properties = {}>(
   required: R,
   optional?: O,
@@ -128,7 +131,7 @@ export function refer({ json, name }: WireSchema<unknown>): JsonSchema {
   return name === undefined ? json : { $ref: refPrefix + name };
 }
 
-/** All named schemas that these are made of. */
+/** Collects all named schemas that the given ones are made of. */
 export function namedSchemas(
   schemas: readonly WireSchema<unknown>[],
   found = new Map<string, JsonSchema>(),
