@@ -10,7 +10,6 @@ import type { WorkflowEntry } from "../authoring/entry.js";
 import { WorkflowError } from "../model/errors.js";
 import { validEventId, validEventType } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import type { Target } from "../store/records.js";
 import { carry, InstanceHandle } from "./methods.js";
 import { checkedInput, type OperationName } from "./operations.js";
 import { instanceTerminal, performNamed } from "./perform.js";
@@ -27,7 +26,10 @@ export type InstanceScope<Tx> = {
   readonly newId: () => string;
 };
 
-/** The in-process handle of an instance. It holds the id and reads everything else when asked. */
+/**
+ * The in-process handle of an instance. It holds the id and reads everything else when asked. Inside a run, each call
+ * first waits at the parent's barrier: nothing leaves a run before everything that led to it is durable.
+ */
 export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<InstanceTypes, Tx> {
   readonly id: string;
   readonly #scope: InstanceScope<Tx>;
@@ -42,46 +44,41 @@ export class Instance<Tx> extends InstanceHandle implements WorkflowInstance<Ins
   }
 
   async [carry](name: OperationName, given: unknown): Promise<unknown> {
+    const { context, entry, parent, newId } = this.#scope;
     const input = checkedInput(name, given);
-    const context = await this.#ready();
-    const { newId } = this.#scope;
-    return performNamed(name, { context, target: this.#target, newOperationId: newId }, input);
+    if (parent !== undefined) await parent.barrier();
+    const target = { workflow: entry.name, id: this.id };
+    return performNamed(name, { context, target, newOperationId: newId }, input);
   }
 
   async sendEvent(event: SentEvent, options?: TxOptions<Tx>): Promise<void> {
-    const { context, entry, newId } = this.#scope;
+    const { context, entry, parent, newId } = this.#scope;
     const tx = options === undefined ? undefined : validTx("sendEvent", options);
     const { type, id, payload } = validEvent(event);
     declared(validEventType(type, context.limits), entry);
     const eventId = id === undefined ? newId() : validEventId(id, context.limits);
-    const { store } = await this.#ready();
-    const text = await encodePayload(context, entry, { type, payload });
+    if (parent !== undefined) await parent.barrier();
+    const encoded = encodePayload(context, entry, { type, payload });
+    const text = encoded instanceof Promise ? await encoded : encoded;
 
-    const answer = await store.sendEvent(this.#target, { eventId, type, payload: text }, { tx });
+    const target = { workflow: entry.name, id: this.id };
+    const answer = await context.store.sendEvent(target, { eventId, type, payload: text }, { tx });
     switch (answer.kind) {
       case "accepted":
       case "duplicate":
         return;
       case "notFound":
-        throw instanceNotFound(this.#target);
+        throw instanceNotFound(target);
       case "terminal":
-        throw instanceTerminal(this.#target, answer.status);
+        throw instanceTerminal(target, answer.status);
     }
   }
 
   async result(options: ResultOptions = {}): Promise<unknown> {
+    const { context, entry, parent } = this.#scope;
     const wanted = validWait(options);
-    return awaitResult(await this.#ready(), this.#target, wanted, this.#isNew());
-  }
-
-  get #target(): Target {
-    return { workflow: this.#scope.entry.name, id: this.id };
-  }
-
-  /** Waits, inside a run, until everything that led to this call is durable. Nothing leaves a run before that. */
-  async #ready(): Promise<InstancesContext<Tx>> {
-    await this.#scope.parent?.barrier();
-    return this.#scope.context;
+    if (parent !== undefined) await parent.barrier();
+    return awaitResult(context, { workflow: entry.name, id: this.id }, wanted, this.#isNew());
   }
 }
 
