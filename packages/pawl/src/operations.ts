@@ -21,3 +21,4 @@ export {
   terminalStates,
   type InstanceStatusName,
 } from "./model/status.js";
+export { stepTraits, type StepTraits } from "./model/step-types.js";

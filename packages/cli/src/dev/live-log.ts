@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { HistoryEntry, HistoryStep, ListedInstance } from "pawl";
-import { isTerminal } from "pawl/operations";
+import { isTerminal, stepTraits } from "pawl/operations";
 import type { CommandTarget } from "../target.js";
 import { wire } from "../terminal/json.js";
 import { outcome, problem, statusWord, valueText, waitText } from "../terminal/status.js";
@@ -199,7 +199,9 @@ export class LiveLog {
           : ` in ${duration(step.endedAt.getTime() - step.startedAt.getTime())}`;
       const attempts = n > 1 ? `, attempt ${n}` : "";
       const value =
-        "result" in step && step.type === "do" ? valueText(step.result, VALUE_SHOWN) : "";
+        "result" in step && stepTraits(step.type).hasAttempts
+          ? valueText(step.result, VALUE_SHOWN)
+          : "";
       return `${word}${colors.dim(`${took}${attempts}${value === "" ? "" : ` → ${value}`}`)}`;
     }
     if (step.status === "errored") {

@@ -129,28 +129,41 @@ function endedWaits(
   polledAt: DbTime,
 ): EndedWait[] {
   const ended: (EndedWait & { readonly at: DbTime })[] = [];
+  const served = events.length === 0 ? none : serve(waiting, events, ended);
+  for (const step of waiting) {
+    if (served.has(step)) continue;
+    const until = step.kind.takesEvents ? polledAt : now;
+    if (!isOver(step, until)) continue;
+    ended.push({ step, event: null, at: (step.open as OpenStep).wakeAt ?? until });
+  }
+  return ended.toSorted((a, b) => a.at - b.at || a.step.ord - b.step.ord);
+}
+
+/** Gives each event to the first step that waits for it. Returns the steps that got one. */
+function serve(
+  waiting: ReadonlySet<Step>,
+  events: readonly EventRecord[],
+  ended: (EndedWait & { readonly at: DbTime })[],
+): ReadonlySet<Step> {
   const served = new Set<Step>();
+  const takers = new Set<Step>();
+  for (const step of waiting) if (step.kind.takesEvents) takers.add(step);
   for (const event of events) {
-    for (const step of waiting) {
-      const { kind } = step;
-      const open = step.open as OpenStep;
-      if (!kind.takesEvents || served.has(step)) continue;
-      if (open.waitKey !== event.type || open.endsAs !== null) continue;
-      // A later event may still be in time. This is known once the database has told when the wait ends.
-      if (event.createdAt > (open.wakeAt ?? open.endsNotBefore)) continue;
+    for (const step of takers) {
+      const { waitKey, endsAs, wakeAt, endsNotBefore } = step.open as OpenStep;
+      if (waitKey !== event.type || endsAs !== null) continue;
+      // Whether a later event is in time is known once the database has told when the wait ends.
+      if (event.createdAt > (wakeAt ?? endsNotBefore)) continue;
+      takers.delete(step);
       served.add(step);
       ended.push({ step, event, at: event.createdAt });
       break;
     }
   }
-  for (const step of waiting) {
-    if (served.has(step)) continue;
-    const until = step.kind.takesEvents ? polledAt : now;
-    if (isOver(step, until))
-      ended.push({ step, event: null, at: (step.open as OpenStep).wakeAt ?? until });
-  }
-  return ended.toSorted((a, b) => a.at - b.at || a.step.ord - b.step.ord);
+  return served;
 }
+
+const none: ReadonlySet<Step> = new Set();
 
 function isOver(step: Step, now: DbTime): boolean {
   const { endsAs, wakeAt, wake } = step.open as OpenStep;

@@ -210,7 +210,11 @@ export class PartDraft {
       if (open === null) continue;
       open.recordedAttempts = attempts;
       if (status === "waiting" && wake !== null) open.wakeAt ??= wakeTime(wake, now);
-      else if (status === "completed" || status === "errored") step.open = null;
+      else if (status === "completed" || status === "errored") {
+        step.open = null;
+        // A nested step may have marked its outer step again while that one's settlement was on its way: it has a row now.
+        this.#dirty.delete(step);
+      }
     }
     for (const { open } of starting) if (open !== null) open.startRow = "written";
     if (this.#barriers.length === 0) return;

@@ -1,5 +1,6 @@
 import type { WorkflowEntry } from "../authoring/entry.js";
 import { RunCrashedError } from "../model/errors.js";
+import { stackOf } from "../model/codec/error-shape.js";
 import type { InvariantName } from "../model/invariants.js";
 import type { Stride } from "../model/seams.js";
 import { targetKey, type DbTime, type Ended, type EventRecord } from "../store/records.js";
@@ -188,6 +189,14 @@ export class Run implements AttemptHost, CallingRun {
    * allocates.
    */
   readonly #pass = (): void => {
+    try {
+      this.#passOnce();
+    } catch (error) {
+      this.#broken("run.throws", { stack: stackOf(error) });
+    }
+  };
+
+  #passOnce(): void {
     this.#passIsDue = false;
     this.#stride = noStride;
     const hold = this.#hold;
@@ -209,7 +218,7 @@ export class Run implements AttemptHost, CallingRun {
     if (hold.is === "sending" || !this.#hasNews()) return this.#watch();
     this.#timers?.notStuck();
     this.#host.commits.submit(this);
-  };
+  }
 
   #deliver(step: Step): void {
     const { codec, runtime } = this.#context;
@@ -442,6 +451,8 @@ export class Run implements AttemptHost, CallingRun {
     if (!this.isLeased || this.#code.is === "ended") return;
     this.#asked.drain = true;
     if (this.wantsCalls) this.#setCode(cutOff);
+    // Nobody waits any more for calls of the code, and none of them would be heard.
+    this.#timers?.cancel();
     for (const { step, body } of this.#attempts.running.values()) {
       if (body.policy.maxAttempts === 1) continue; // a single attempt is spent once it has begun
       this.#openSteps.ready.add(step);

@@ -4,6 +4,7 @@ import { describeError, type ErrorDescription } from "../model/error-codec.js";
 import { requestedOptions, type Known } from "../model/known-options.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
+import { stepTraits } from "../model/step-types.js";
 import type {
   AttemptRecord,
   DbTime,
@@ -170,15 +171,9 @@ function stepOf(step: StepRecord, attempts: readonly AttemptRecord[], codec: Cod
   };
 }
 
-const waitReasons: ReadonlyMap<string, string> = new Map([
-  ["do", "retry"],
-  ["sleep", "sleep"],
-  ["waitForEvent", "event"],
-]);
-
 export function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
   return {
-    reason: waitReasons.get(type) ?? type,
+    reason: stepTraits(type).waitReason,
     until: dateOrNull(wakeAt),
     ...(waitKey === null ? {} : { eventType: waitKey }),
   };
@@ -186,7 +181,7 @@ export function waitOf({ type, wakeAt, waitKey }: StepRecord): HistoryWait {
 
 function attemptsOf(step: StepRecord, recorded: readonly AttemptRecord[]): HistoryAttempt[] {
   const ended = recorded.length > 0 ? recorded.map(attemptOf) : onlyAttemptOf(step);
-  if (step.type !== "do" || step.status !== "running") return ended;
+  if (!stepTraits(step.type).hasAttempts || step.status !== "running") return ended;
   // The attempt began when the wait before it was over: at the latest of the known times before it.
   const times = [step.startedAt, step.wakeAt ?? 0, recorded.at(-1)?.endedAt ?? 0];
   const startedAt = new Date(Math.max(...times));
@@ -195,7 +190,7 @@ function attemptsOf(step: StepRecord, recorded: readonly AttemptRecord[]): Histo
 
 /** Returns the number of the attempt that runs, or else of the last one that ended. */
 export function attemptNumber(step: StepRecord, recorded: readonly AttemptRecord[]): number {
-  if (step.type !== "do" || step.status !== "running") return step.attempts;
+  if (!stepTraits(step.type).hasAttempts || step.status !== "running") return step.attempts;
   // The attempt of a step that has only one is counted when it begins. Any other is counted when it has ended, and then
   // has a record.
   const isCounted = step.attempts > 0 && recorded.at(-1)?.n !== step.attempts;
@@ -216,7 +211,8 @@ function attemptOf(attempt: AttemptRecord): HistoryAttempt {
  * row says everything.
  */
 function onlyAttemptOf(step: StepRecord): HistoryAttempt[] {
-  if (step.type !== "do" || step.attempts !== 1 || step.status === "running") return [];
+  if (!stepTraits(step.type).hasAttempts || step.attempts !== 1 || step.status === "running")
+    return [];
   return [
     {
       n: 1,

@@ -12,6 +12,8 @@ export type InvariantName =
   | "run.answer"
   /** Events reach a run in the order of their numbers. */
   | "run.events"
+  /** The engine itself does not throw in the middle of a turn. */
+  | "run.throws"
   /** A ticket has one run in the slots of a process. */
   | "slots.one"
   /** A commit answers every part. */

@@ -15,9 +15,12 @@ export const stepTypes = {
   waitForEvent: { hasAttempts: false, waitReason: "event" },
 } as const satisfies Record<StepType, StepTraits>;
 
-/** Returns the traits of the type that a row names. Newer code may have written a type that this code does not know. */
+/** Returns whether this code knows the type. Newer code may have written others. */
+export function isStepType(type: string): type is StepType {
+  return Object.hasOwn(stepTypes, type);
+}
+
+/** Returns the traits of the type that a row names. */
 export function stepTraits(type: string): StepTraits {
-  return Object.hasOwn(stepTypes, type)
-    ? stepTypes[type as StepType]
-    : { hasAttempts: false, waitReason: type };
+  return isStepType(type) ? stepTypes[type] : { hasAttempts: false, waitReason: type };
 }

@@ -1,4 +1,6 @@
+import type { FrozenPart } from "../engine/part-draft.js";
 import type { Run } from "../engine/run.js";
+import { stackOf } from "../model/codec/error-shape.js";
 import type { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
@@ -113,7 +115,7 @@ export class Committer {
     const batch: [Run, Part][] = [];
     let bytes = 0;
     for (const run of this.#waiting) {
-      const frozen = run.part();
+      const frozen = this.#partOf(run);
       if (frozen === null) {
         this.#waiting.delete(run);
         this.#busy.delete(run);
@@ -128,6 +130,27 @@ export class Committer {
     return batch;
   }
 
+  #partOf(run: Run): FrozenPart | null {
+    try {
+      return run.part();
+    } catch (error) {
+      this.#threw(run, error);
+      return null;
+    }
+  }
+
+  /** One run that throws must not keep the others of its batch from hearing their answers. */
+  #threw(run: Run, error: unknown): void {
+    const { workflow, id, runNumber } = run;
+    this.#reports.invariants.report("run.throws", {
+      workflow,
+      id,
+      runNumber,
+      stack: stackOf(error),
+    });
+    this.#events.lost(run);
+  }
+
   async #send(batch: readonly [Run, Part][]): Promise<void> {
     this.#inFlight += 1;
     const parts = batch.map(([, part]) => part);
@@ -138,7 +161,11 @@ export class Committer {
     this.#sendNext(batch.length);
     for (let n = 0; n < batch.length; n++) {
       const [run, part] = batch[n] as [Run, Part];
-      this.#tell(run, part, answers[n]);
+      try {
+        this.#tell(run, part, answers[n]);
+      } catch (error) {
+        this.#threw(run, error);
+      }
     }
     if (this.#waiting.size > 0) this.#scheduleSend();
     const { committed } = this.#reports.notices;

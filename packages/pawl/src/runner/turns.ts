@@ -147,6 +147,7 @@ export class Turns {
       this.#logger.warn("load.failed", { runs: claimed.length, error: String(error) });
     } finally {
       arrival.over();
+      this.#stopNoting();
     }
   }
 
@@ -196,7 +197,10 @@ export class Turns {
       .catch((error: unknown) => {
         this.#logger.warn("reopen.failed", { error: String(error) });
       })
-      .finally(() => arrival.over());
+      .finally(() => {
+        arrival.over();
+        this.#stopNoting();
+      });
   }
 
   /** Takes the tickets that a heartbeat found ours. */
@@ -278,8 +282,13 @@ export class Turns {
     const { polls, slots } = this.#components;
     polls.forget(run);
     slots.leave(run);
-    if (slots.isBusy) return;
-    this.#noting?.();
+    this.#stopNoting();
+  }
+
+  /** An idle process has no bodies to note, and a timer would keep it awake. */
+  #stopNoting(): void {
+    if (this.#noting === null || this.#components.slots.isBusy) return;
+    this.#noting();
     this.#noting = null;
   }
 }

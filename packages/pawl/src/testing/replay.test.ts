@@ -239,6 +239,16 @@ describe("replay passes", () => {
 });
 
 describe("replay reports the first divergence", () => {
+  test("a step of a type that only newer code knows", async () => {
+    const { steps, ...history } = await record(abc);
+    const newer = steps.map((step) => (step.name === "c" ? { ...step, type: "spawn" } : step));
+    const error = await divergence({ ...history, steps: newer }, abc);
+    expect(error.message).toBe(
+      'step 3 of 3 is recorded as spawn "c", a type that this version of Pawl does not know',
+    );
+    expect(error.recorded).toMatchObject({ name: "c", position: 3 });
+  });
+
   test("a step that is missing at the end", async () => {
     const error = await divergence(await record(abc), async (step) => {
       await step.do("a", () => 0);

@@ -1,6 +1,7 @@
 import type { RepeatedStepNames } from "../authoring/options.js";
 import { isNested } from "../engine/journal.js";
 import { quote } from "../model/quote.js";
+import { isStepType } from "../model/step-types.js";
 import type { StepRecord } from "../store/records.js";
 import { DivergenceError, type ReplayedStep } from "./divergence-error.js";
 
@@ -49,6 +50,11 @@ export class StepComparison {
 
   /** Returns an error that names the first step where the code and the history part. */
   divergence(ending: CodeEnding | null): DivergenceError {
+    const unknown = this.#recorded.find(({ type }) => !isStepType(type));
+    if (unknown !== undefined) {
+      const message = `${this.#where(unknown)}, a type that this version of Pawl does not know`;
+      return new DivergenceError(message, { recorded: unknown, requested: null });
+    }
     const mismatch = this.#mismatch();
     if (mismatch !== null) return mismatch;
     const recorded = this.missing();

@@ -1,7 +1,20 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
 import type { WorkflowStep } from "pawl";
-import { evicting, macrotasks, stage, type Code, type Stage, type StageOptions } from "./stage.js";
+import { aPart, aStep } from "../../src/testing/conformance/build.js";
+import { webRuntime } from "../../src/runtime.js";
+import type { Claimed } from "../../src/store/store.js";
+import { until } from "../support/until.js";
+import {
+  evicting,
+  Gate,
+  macrotasks,
+  stage,
+  type Code,
+  type Stage,
+  type StageOptions,
+} from "./stage.js";
+import { holding } from "./store-wrappers.js";
 
 /** Parks a run under the old code, then deploys: the old process is gone, and the new code goes on. */
 async function deploy(
@@ -25,6 +38,74 @@ const warnings = (s: Stage, event: string): object[] =>
   s.logs.filter((entry) => entry.level === "warn" && entry.event === event);
 
 export function divergence(on: StoreFixture): void {
+  describe("history that this code does not know", () => {
+    test("holds the run if a recorded step has the type of newer code", async () => {
+      let calls = 0;
+      const s = await stage(on, async (_event, step) => {
+        calls += 1;
+        await step.do("a", () => 1);
+        await step.sleep("nap", hour);
+      });
+      const i = await s.start();
+      await s.h.crashRunner(s.h.runner);
+      const recorded = await s.database.store.get({ workflow: "main", id: i.id });
+      const runner = "newer";
+      await s.database.store.register(runner, 1_000);
+      const lanes = [{ queue: "default", handler: "main" }];
+      await s.clock.advance(hour);
+      const claim = await s.database.store.claim({ runner, lanes, limit: 1, reservedForNew: 0 });
+      if (claim.kind !== "ok") throw new Error("the runner is dead");
+      const [claimed] = claim.claimed as [Claimed];
+      await s.database.store.commit([
+        aPart(claimed, {
+          steps: [aStep(3, { type: "teleport", seq: 3, calledAfter: 2 })],
+          next: { kind: "release", inMs: 0, historyBytes: 0 },
+        }),
+      ]);
+      expect(recorded?.iid).toBe(claimed.iid);
+      calls = 0;
+      s.addRunner();
+      await s.h.tick();
+      expect(calls).toBe(0);
+      expect(warnings(s, "step.unknownType")).toMatchObject([{ fields: { type: "teleport" } }]);
+      expect(await i.status()).toEqual({ status: "queued" });
+    });
+  });
+
+  describe("a stop during a replay", () => {
+    test("does not report steps as missing that the code had no time to call", async () => {
+      const release = holding("commit", "request");
+      const awaited = new Gate();
+      let starts = 0;
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          starts += 1;
+          await step.do("a", () => 1);
+          if (starts > 1) await awaited.passed;
+          await step.do("b", () => 2);
+          await step.sleep("nap", hour);
+        },
+        { around: release.around, runner: evicting },
+      );
+      await s.start();
+      await s.clock.advance(hour);
+      release.arm();
+      const turn = s.turn();
+      await until(() => starts === 2, "the replay begins");
+      await macrotasks(3);
+      const stopped = s.h.runner.stop(0);
+      await release.reached;
+      awaited.open();
+      // Real time: a replay waits for a second before it gives a call up.
+      await new Promise((resolve) => void webRuntime.scheduler.after(1_200, () => resolve(null)));
+      await release.letGo();
+      await stopped;
+      await turn;
+      expect(warnings(s, "step.missing")).toEqual([]);
+    });
+  });
+
   describe("changed code", () => {
     test("goes on: recorded steps return their results, and new ones run", async () => {
       const { i } = await deploy(

@@ -1,11 +1,46 @@
 import { describe, expect, test } from "vitest";
 import type { StoreFixture } from "../../src/testing/conformance/index.js";
-import { evicting, Gate, memories, stage } from "./stage.js";
+import { evicting, Gate, HeldBody, macrotasks, memories, stage } from "./stage.js";
+import { holding } from "./store-wrappers.js";
 
 const hour = "1 hour";
 const thrice = { retries: { limit: 2, delay: "1 second", backoff: "constant" } } as const;
 
 export function nested(on: StoreFixture): void {
+  test.each(["counted", "error"] as const)(
+    "with %s names, code that a body left behind may call a step while the body's result is on its way",
+    async (repeatedStepNames) => {
+      const commit = holding("commit", "answer");
+      const leftBehind = new Gate();
+      const beside = new HeldBody();
+      const s = await stage(
+        on,
+        async (_event, step) => {
+          const lasting = step.do("beside", beside.body);
+          await step.do("outer", () => {
+            void leftBehind.passed.then(() => step.sleep("inner", "1 minute"));
+            return 1;
+          });
+          await lasting;
+          return step.do("last", () => "done");
+        },
+        { around: commit.around, repeatedStepNames },
+      );
+      const i = await s.create();
+      commit.arm();
+      const turn = s.turn();
+      await beside.entered.passed;
+      await commit.reached;
+      leftBehind.open();
+      await macrotasks(3);
+      await commit.letGo();
+      await macrotasks(3);
+      beside.result.open(null);
+      await turn;
+      expect(await s.toEnd(i)).toEqual({ status: "complete", output: "done" });
+    },
+  );
+
   describe.each(memories)("steps within the bodies of steps, %s", (_memory, runner) => {
     test("counted names are counted within each outer step", async () => {
       const charged: string[] = [];
