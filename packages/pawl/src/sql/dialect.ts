@@ -1,4 +1,4 @@
-import type { RowsStyle } from "./statement.js";
+import type { RowsStyle, Value } from "./statement.js";
 
 export type TableName =
   | "meta"
@@ -30,10 +30,57 @@ export type ErrorCategory =
   | "unmigrated"
   | "other";
 
-/** What differs between databases, and nothing else. */
-export interface Dialect {
-  readonly name: "sqlite" | "postgres" | "mysql";
+/** Everything that differs between databases, and nothing else. Code asks for a capability, never for a name. */
+export type Dialect = CommonDialect & (WritableCtes | StatementByStatement);
+
+/** A write with RETURNING may stand in a WITH. Each hot verb then is one statement, which costs one round trip. */
+type WritableCtes = { readonly writableCtes: true };
+
+/** Each write is a statement of its own, so the hot verbs are scripts of several statements in one transaction. */
+export type StatementByStatement = {
+  readonly writableCtes: false;
+  /** The type to which a sum of integers is cast, so that the driver does not answer it as a decimal. */
+  readonly integerType: string;
+  /** After FROM: the rows of `table` whose `column` is in the list of keys, each looked up by its key and locked. */
+  fromKeys(table: TableName, alias: string, column: string): string;
+  /**
+   * Writes a value as SQL text. Keys (`IN (?)`) and steps (`VALUES ?`) then travel as text, which is the fastest way on
+   * MySQL. Null where they are bound: the keys as one JSON array (`:keys`), the steps one execution each.
+   */
+  readonly literal: ((value: Value) => string) | null;
+};
+
+interface CommonDialect {
+  /** For messages and the names of golden files. */
+  readonly name: string;
   readonly rowsStyle: RowsStyle;
+  /** The database is another process: a statement costs a round trip, and this process can work meanwhile. */
+  readonly isRemote: boolean;
+  /** CREATE TABLE can be rolled back. Where it commits by itself, a migration runs outside a transaction. */
+  readonly ddlInTransaction: boolean;
+  /**
+   * An index can leave rows out (`whereNotNull`). Where it cannot, `ticket_due` also holds the tickets without a due
+   * time, and a condition that excludes them would walk over all of them.
+   */
+  readonly partialIndexes: boolean;
+  /**
+   * A range of an index whose bounds come out of a row set is read as a range. MySQL steps over the tickets without a
+   * due time only for a lane that is a constant: for a lane out of a row it reads them one by one, 40 ms for 100,000
+   * paused ones.
+   */
+  readonly rangesFromRows: boolean;
+  /**
+   * Reading many instances by one join with a row set is cheaper than a statement for each. SQLite has no round trips
+   * to save, and MySQL reads the whole of a small table for such a join.
+   */
+  readonly joinsRowSets: boolean;
+  /** Rows can be aggregated into JSON and arrays, so that all steps of a run travel as one row. */
+  readonly jsonAggregates: boolean;
+  /**
+   * An insert that fails leaves the user's transaction unusable, so a savepoint goes before it. PostgreSQL needs one: at
+   * REPEATABLE READ it fails an insert that meets a row younger than the snapshot, conflict clause or not.
+   */
+  readonly savepointOnInsert: boolean;
   /** Parameters are `$1` (and may repeat) or `?`. */
   readonly numbered: boolean;
   /** Branches that a UNION may have. */

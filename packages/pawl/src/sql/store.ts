@@ -153,18 +153,13 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
 
   const getAlone = (target: Target): Promise<InstanceRecord | null> =>
     run("request", verbs.get, target);
-  // SQLite has no round trips to save, and a join with a row set reads the whole of a small table on MySQL.
-  const get =
-    dialect.name === "postgres"
-      ? getsTogether(runtime, {
-          together: (targets) => run("request", verbs.getMany, targets),
-          alone: getAlone,
-          isOfOne: (error) => dialect.classify(error) === "data",
-        })
-      : getAlone;
-
-  /** MySQL has no transactions over tables. */
-  const migratesInTransaction = dialect.name !== "mysql";
+  const get = dialect.joinsRowSets
+    ? getsTogether(runtime, {
+        together: (targets) => run("request", verbs.getMany, targets),
+        alone: getAlone,
+        isOfOne: (error) => dialect.classify(error) === "data",
+      })
+    : getAlone;
 
   async function planMigration(): Promise<MigrationPlan> {
     const look = run("request", { transaction: false, script: () => recorded(sql) });
@@ -173,15 +168,15 @@ export function sqlStore<Tx>(options: SqlStoreOptions<Tx>): Store<Tx> {
       throw error;
     });
     const { statements, ...versions } = migrationPlan(dialect, found);
-    if (statements.length === 0 || !migratesInTransaction) return { ...versions, statements };
+    if (statements.length === 0 || !dialect.ddlInTransaction) return { ...versions, statements };
     return { ...versions, statements: ["BEGIN", ...statements, "COMMIT"] };
   }
 
   return {
     ...(options.hints === undefined ? {} : { hints: options.hints }),
-    isRemote: dialect.name !== "sqlite",
+    isRemote: dialect.isRemote,
     migrate: () =>
-      run("request", { transaction: migratesInTransaction, script: () => migrateScript(sql) }),
+      run("request", { transaction: dialect.ddlInTransaction, script: () => migrateScript(sql) }),
     planMigration,
     close: async () => {
       await options.hints?.close();

@@ -49,6 +49,18 @@ export function mysqlDialect(tablePrefix: string): Dialect {
   return {
     name: "mysql",
     rowsStyle: "json",
+    isRemote: true,
+    ddlInTransaction: false,
+    partialIndexes: false,
+    rangesFromRows: false,
+    joinsRowSets: false,
+    jsonAggregates: false,
+    savepointOnInsert: false,
+    writableCtes: false,
+    integerType: "SIGNED",
+    fromKeys: (name, alias, column) =>
+      `${table(name)} AS ${alias} FORCE INDEX (PRIMARY) WHERE ${alias}.${column} IN (?) FOR UPDATE SKIP LOCKED`,
+    literal: mysqlLiteral,
     numbered: false,
     unionMax: Infinity,
     // UTC and a difference: UNIX_TIMESTAMP() is ambiguous in the hour that a time zone repeats.

@@ -23,6 +23,14 @@ export function postgresDialect(schema: string): Dialect {
   return {
     name: "postgres",
     rowsStyle: "arrays",
+    isRemote: true,
+    ddlInTransaction: true,
+    partialIndexes: true,
+    rangesFromRows: true,
+    joinsRowSets: true,
+    jsonAggregates: true,
+    savepointOnInsert: true,
+    writableCtes: true,
     numbered: true,
     unionMax: Infinity,
     // clock_timestamp(), not now(): after a lock wait now() is as old as the wait was long.

@@ -13,6 +13,18 @@ export function sqliteDialect(tablePrefix: string): Dialect {
   return {
     name: "sqlite",
     rowsStyle: "each",
+    isRemote: false,
+    ddlInTransaction: true,
+    partialIndexes: true,
+    rangesFromRows: true,
+    joinsRowSets: false,
+    jsonAggregates: false,
+    savepointOnInsert: false,
+    writableCtes: false,
+    integerType: "INTEGER",
+    fromKeys: (name, alias, column) =>
+      `json_each(:keys) AS k CROSS JOIN ${table(name)} AS ${alias} ON ${alias}.${column} == k.value`,
+    literal: null,
     numbered: false,
     // In a Durable Object; SQLite's own default is 500.
     unionMax: 5,

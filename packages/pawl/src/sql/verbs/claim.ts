@@ -41,7 +41,7 @@ const paused: Record<string, string> = {
 };
 
 export function claimVerb(sql: Sql): Claim {
-  return sql.dialect.name === "postgres" ? inOneStatement(sql) : inSteps(sql);
+  return sql.dialect.writableCtes ? inOneStatement(sql) : inSteps(sql);
 }
 
 export function assignments(set: Record<string, string>): string {

@@ -38,7 +38,7 @@ type LockPatience = "patient" | "hasty";
 const HASTY_LOCK_WAIT = "50ms";
 
 export function createVerb(sql: Sql, patience: LockPatience = "patient"): Create {
-  return sql.dialect.name === "postgres" ? inOneStatement(sql, patience) : inSteps(sql, patience);
+  return sql.dialect.writableCtes ? inOneStatement(sql, patience) : inSteps(sql, patience);
 }
 
 /** For many requests at once. */
@@ -63,13 +63,10 @@ function existingItemsText(sql: Sql, through = ""): string {
        ON i.workflow == r.workflow AND i.id = r.id`;
 }
 
-/**
- * Inside a user's transaction. At REPEATABLE READ and above PostgreSQL fails an insert that meets a row younger than
- * the transaction's snapshot, conflict clause or not; a savepoint keeps the transaction usable.
- */
+/** Inside a user's transaction, which a savepoint keeps usable where an insert that fails would spoil it. */
 export function createWithinVerb(sql: Sql): Create {
   const create = createVerb(sql);
-  if (sql.dialect.name !== "postgres") return create;
+  if (!sql.dialect.savepointOnInsert) return create;
   const savepoint = sql.once("SAVEPOINT pawl_create");
   const undo = sql.once("ROLLBACK TO SAVEPOINT pawl_create");
   const release = sql.once("RELEASE SAVEPOINT pawl_create");

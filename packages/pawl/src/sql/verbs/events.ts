@@ -70,7 +70,7 @@ function refuser(sql: Sql): (found: Row | undefined, event: NewEvent) => Script<
 }
 
 export function sendEventVerb(sql: Sql): SendEvent {
-  return sql.dialect.name === "postgres" ? inOneStatement(sql) : inSteps(sql);
+  return sql.dialect.writableCtes ? inOneStatement(sql) : inSteps(sql);
 }
 
 function inOneStatement(sql: Sql): SendEvent {

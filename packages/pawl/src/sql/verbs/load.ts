@@ -52,7 +52,7 @@ export function loadVerb(sql: Sql): Load {
      UNION ALL
      SELECT 'run', i.iid, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, i.params, NULL, NULL
      FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
-  const allSteps = sql.dialect.name === "postgres" ? stepsAsJson(sql) : steps;
+  const allSteps = sql.dialect.jsonAggregates ? stepsAsJson(sql) : steps;
   const everything = sql.prepare(
     "load",
     `${allSteps(sql.rows("runs", "r", run))} UNION ALL ${rest(sql.rows("runs", "r", run))}`,

@@ -94,7 +94,7 @@ export function runnerVerbs(sql: Sql): Runners {
 /** Writes the runner's row and nothing else: heartbeats that touch tickets deadlock with commits. */
 function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
   const owned = "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count";
-  if (sql.dialect.name === "postgres") {
+  if (sql.dialect.writableCtes) {
     const beat = sql.prepare(
       "runner.heartbeat",
       `WITH beat AS (

@@ -14,8 +14,7 @@ const MAX_ORPHANS = 1_000;
 export function unknownLanesVerb(sql: Sql): UnknownLanes {
   const ticket = sql.table("ticket");
   const through = sql.dialect.throughIndex("ticket_due");
-  // MySQL's index has the tickets without a due time too, and this condition would walk over all of them.
-  const claimable = sql.dialect.name === "mysql" ? "" : "AND t.due_at IS NOT NULL";
+  const claimable = sql.dialect.partialIndexes ? "AND t.due_at IS NOT NULL" : "";
   const next = sql.prepare(
     "unknown.next",
     `SELECT t.handler FROM ${ticket} AS t ${through}

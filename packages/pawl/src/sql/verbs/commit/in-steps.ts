@@ -1,4 +1,5 @@
 import type { Part, PartAnswer } from "../../../store/store.js";
+import type { StatementByStatement } from "../../dialect.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, RowValues, Script } from "../../statement.js";
 import { firstOfEachId } from "../create.js";
@@ -22,6 +23,7 @@ import {
 /** Everywhere else: a script that locks, decides and writes, in one transaction. */
 export function inSteps(
   sql: Sql,
+  dialect: StatementByStatement,
   events: EventReader,
   missing: MissingParts,
   newInboxId: () => string,
@@ -40,8 +42,8 @@ export function inSteps(
        ON t.tid == p.iid AND t.claim_no = p.claim_no
      ${sql.dialect.lockSkippingOf("t")}`,
   );
-  const lockPlain = plainLocker(sql);
-  const insertSteps = stepInserter(sql);
+  const lockPlain = plainLocker(sql, dialect);
+  const insertSteps = stepInserter(sql, dialect);
   const insertAttempts = sql.prepare(
     "commit.attempts",
     `${sql.dialect.insertInto("attempt")} (iid, run_no, ord, n, started_at, ended_at, error)
@@ -215,26 +217,17 @@ type LockPlain = (parts: readonly Part[], meanwhile: () => void) => Script<numbe
  * One row instead of one per ticket. Claim numbers and event counters only grow, so none is below what its part knows:
  * their sums are equal only if all of them are.
  */
-function plainLocker(sql: Sql): LockPlain {
-  const ticket = sql.table("ticket");
-  const isMysql = sql.dialect.name === "mysql";
+function plainLocker(sql: Sql, dialect: StatementByStatement): LockPlain {
   const sums = Object.entries({ claims: "t.claim_no", events: "t.event_count" }).map(
-    ([name, column]) =>
-      `CAST(COALESCE(SUM(${column}), 0) AS ${isMysql ? "SIGNED" : "INTEGER"}) AS ${name}`,
+    ([name, column]) => `CAST(COALESCE(SUM(${column}), 0) AS ${dialect.integerType}) AS ${name}`,
   );
   const select = `SELECT COUNT(*) AS mine, ${sums.join(", ")},
     COUNT(CASE WHEN t.state <> 'leased' OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now`;
-  const lock = isMysql
-    ? byKeys(
-        sql,
-        "commit.plain",
-        `${select} FROM ${ticket} AS t FORCE INDEX (PRIMARY) WHERE t.tid IN (?) ${sql.dialect.lockSkipping}`,
-      )
-    : byJsonKeys(
-        sql,
-        "commit.plain",
-        `${select} FROM json_each(:keys) AS k CROSS JOIN ${ticket} AS t ON t.tid == k.value`,
-      );
+  const query = `${select} FROM ${dialect.fromKeys("ticket", "t", "tid")}`;
+  const lock =
+    dialect.literal === null
+      ? byJsonKeys(sql, "commit.plain", query)
+      : byKeys(sql, dialect.literal, "commit.plain", query);
   return function* (parts, meanwhile) {
     const [row] = (yield* lock(
       parts.map(({ iid }) => iid),
@@ -261,9 +254,12 @@ function sum(parts: readonly Part[], of: (part: Part) => number): number {
   return parts.reduce((total, part) => total + of(part), 0);
 }
 
-function stepInserter(sql: Sql): (parts: readonly Part[]) => StepInsert {
+function stepInserter(
+  sql: Sql,
+  { literal }: StatementByStatement,
+): (parts: readonly Part[]) => StepInsert {
   const conflict = sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges);
-  if (sql.dialect.name === "mysql") return bulkSteps(sql, conflict);
+  if (literal !== null) return bulkSteps(sql, literal, conflict);
   const into = `${sql.dialect.insertInto("step")} (${stepColumns})`;
   const placeholders = stepColumns.replaceAll(/\w+/g, "?");
   // Values, bound as they are: a tenth of a step's time less than the rows of the other one.

@@ -13,6 +13,9 @@ export type Commit = Verb<[parts: readonly Part[]], PartAnswer[]>;
  * before (nothing else gives a ticket up without a new number): it answers ok and writes nothing.
  */
 export function commitVerb(sql: Sql, events: EventReader, newInboxId: () => string): Commit {
-  const commit = sql.dialect.name === "postgres" ? inOneStatement : inSteps;
-  return commit(sql, events, missingParts(sql), newInboxId);
+  const { dialect } = sql;
+  const missing = missingParts(sql);
+  return dialect.writableCtes
+    ? inOneStatement(sql, events, missing, newInboxId)
+    : inSteps(sql, dialect, events, missing, newInboxId);
 }
