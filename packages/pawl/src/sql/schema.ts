@@ -1,4 +1,5 @@
 import type { ColumnDefinition, Dialect, TableDefinition, TableName } from "./dialect.js";
+import { stepDefinitions, stepKey } from "./step-row.js";
 
 const iid: ColumnDefinition = { type: "key", bytes: 64 };
 const workflow: ColumnDefinition = { type: "key", bytes: 256 };
@@ -123,27 +124,8 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
 
   /** One row per step and nothing else: written once on the hot path. */
   step: {
-    columns: {
-      iid,
-      run_no: int,
-      ord: int,
-      seq: maybe(int),
-      called_after: int,
-      claim_no: big,
-      part_no: int,
-      name: { type: "key", bytes: 1024 },
-      count: int,
-      type: word,
-      status: word,
-      attempts: int,
-      started_at: time,
-      ended_at: maybe(time),
-      wake_at: maybe(time),
-      wait_key: maybe({ type: "key", bytes: 400 }),
-      result: body,
-      error: body,
-    },
-    primaryKey: ["iid", "run_no", "ord"],
+    columns: stepDefinitions,
+    primaryKey: stepKey,
   },
 
   attempt: {

@@ -1,6 +1,6 @@
 import type { Clock } from "../model/seams.js";
 import type { ColumnType, Dialect, TableName } from "./dialect.js";
-import { compile, type Call, type Row, type Script, type Statement } from "./statement.js";
+import { compile, type Call, type Script, type Statement } from "./statement.js";
 
 /** What a verb writes its statements with. */
 export class Sql {
@@ -62,23 +62,32 @@ export type Verb<Args extends readonly unknown[], T> = {
   script(...args: Args): Script<T>;
 };
 
-export function int(row: Row, column: string): number {
+/** A row that has at least this column; any row of a statement passes. */
+type RowWith<Column extends string> = Readonly<Record<Column, unknown>>;
+
+export function int<Column extends string>(row: RowWith<Column>, column: Column): number {
   const value = Number(row[column]);
   if (!Number.isSafeInteger(value)) throw new Error(`column ${column} holds no integer`);
   return value;
 }
 
-export function intOrNull(row: Row, column: string): number | null {
+export function intOrNull<Column extends string>(
+  row: RowWith<Column>,
+  column: Column,
+): number | null {
   return row[column] === null || row[column] === undefined ? null : int(row, column);
 }
 
-export function text(row: Row, column: string): string {
+export function text<Column extends string>(row: RowWith<Column>, column: Column): string {
   const value = row[column];
   if (typeof value !== "string") throw new Error(`column ${column} holds no text`);
   return value;
 }
 
-export function textOrNull(row: Row, column: string): string | null {
+export function textOrNull<Column extends string>(
+  row: RowWith<Column>,
+  column: Column,
+): string | null {
   return row[column] === null || row[column] === undefined ? null : text(row, column);
 }
 

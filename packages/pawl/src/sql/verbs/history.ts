@@ -4,8 +4,8 @@ import type { AttemptRecord, RunRecord, StepRecord, Target } from "../../store/r
 import type { HistoryRow, HistoryPage, HistoryQuery } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
+import { stepSelection, toStep } from "../step-row.js";
 import { toEvent } from "./event-rows.js";
-import { stepFields, toStep } from "./load.js";
 import { statusOfRow } from "./status.js";
 
 const RUNS_LISTED = 100;
@@ -40,7 +40,7 @@ export function historyVerb(sql: Sql): HistoryVerb {
   const steps = (order: Order) =>
     sql.prepare(
       `history.steps.${order}`,
-      `SELECT ${stepFields} FROM ${sql.table("step")} AS s
+      `SELECT ${stepSelection} FROM ${sql.table("step")} AS s
        WHERE s.iid = :iid AND s.run_no = :run_no AND ${keyset("s.ord", order)}`,
     );
   const events = (order: Order) =>

@@ -5,8 +5,9 @@ import {
   type StepRecord,
 } from "../../store/records.js";
 import type { Claimed, LoadedRun, LoadRequest } from "../../store/store.js";
-import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
+import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
+import { inStepColumns, stepFields, stepSelection, toStep } from "../step-row.js";
 import { ORPHANED, RESUMING, toClaimed } from "./claim.js";
 import { toEvent } from "./event-rows.js";
 
@@ -15,43 +16,28 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 
 export type Load = Verb<[runs: readonly LoadRequest[]], LoadedRun[]>;
 
-const stepColumns = {
-  ord: "ord",
-  name: "name",
-  count: "count",
-  type: "type",
-  status: "status",
-  seq: "seq",
-  calledAfter: "called_after",
-  attempts: "attempts",
-  startedAt: "started_at",
-  endedAt: "ended_at",
-  wakeAt: "wake_at",
-  waitKey: "wait_key",
-  result: "result",
-  error: "error",
-  claimNumber: "claim_no",
-} as const satisfies Record<keyof StepRecord, string>;
-
-export const stepFields = Object.values(stepColumns)
-  .map((column) => `s.${column}`)
-  .join(", ");
+/** How an event travels in the columns of a step; `sort` reads it back. */
+const eventInStep = {
+  ord: "e.number",
+  name: "e.kind",
+  type: "e.type",
+  started_at: "e.created_at",
+  ended_at: "e.delivered_at",
+  result: "e.payload",
+} as const;
 
 export function loadVerb(sql: Sql): Load {
   const run = { iid: "key", run_no: "int" } as const;
   const { drivenJoin } = sql.dialect;
   const steps = (from: string): string =>
-    `SELECT 'step' AS entry, s.iid AS iid, ${stepFields} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
+    `SELECT 'step' AS entry, s.iid AS iid, ${stepSelection} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
        ON s.iid == r.iid AND s.run_no = r.run_no`;
   // The rest of a run in the columns of a step, so that one statement brings all.
   const rest = (from: string): string =>
-    `SELECT 'event', e.iid, e.number, e.kind, NULL, e.type, NULL, NULL, NULL, NULL,
-       e.created_at, e.delivered_at, NULL, NULL, e.payload, NULL, NULL
-     FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
+    `SELECT 'event', e.iid, ${inStepColumns(eventInStep)} FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
        ON e.iid == r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
      UNION ALL
-     SELECT 'run', i.iid, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, i.params, NULL, NULL
-     FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
+     SELECT 'run', i.iid, ${inStepColumns({ ord: "0", result: "i.params" })} FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
   const allSteps = sql.dialect.jsonAggregates ? stepsAsJson(sql) : steps;
   const everything = sql.prepare(
     "load",
@@ -146,11 +132,11 @@ const replayed = ["ord", "name", "count", "type", "seq", "calledAfter", "result"
  */
 function stepsAsJson(sql: Sql): (from: string) => string {
   const arrays = replayed.map(
-    (key) => `'${key}', array_agg(s.${stepColumns[key]}) FILTER (WHERE s.status = 'completed')`,
+    (key) => `'${key}', array_agg(s.${stepFields[key]}) FILTER (WHERE s.status = 'completed')`,
   );
-  const fields = Object.entries(stepColumns).map(([key, column]) => `'${key}', s.${column}`);
+  const fields = Object.entries(stepFields).map(([key, column]) => `'${key}', s.${column}`);
   const others = `json_agg(json_build_object(${fields.join(", ")})) FILTER (WHERE s.status <> 'completed')`;
-  const cells = Object.values(stepColumns).map(
+  const cells = Object.values(stepFields).map(
     (column) => `${column === "result" ? "x.steps" : "NULL"} AS ${column}`,
   );
   return (from) =>
@@ -213,26 +199,6 @@ function sort(rows: readonly Row[], found: ReadonlyMap<string, FoundRows>): void
         run.params = textOrNull(row, "result");
     }
   }
-}
-
-export function toStep(row: Row): StepRecord {
-  return {
-    ord: int(row, "ord"),
-    name: text(row, "name"),
-    count: int(row, "count"),
-    type: text(row, "type"),
-    status: text(row, "status") as StepRecord["status"],
-    seq: intOrNull(row, "seq"),
-    calledAfter: int(row, "called_after"),
-    attempts: int(row, "attempts"),
-    startedAt: int(row, "started_at"),
-    endedAt: intOrNull(row, "ended_at"),
-    wakeAt: intOrNull(row, "wake_at"),
-    waitKey: textOrNull(row, "wait_key"),
-    result: textOrNull(row, "result"),
-    error: textOrNull(row, "error"),
-    claimNumber: int(row, "claim_no"),
-  };
 }
 
 type Columns = { readonly [Key in (typeof replayed)[number]]: readonly LoadedStep[Key][] };

@@ -2,6 +2,16 @@ import type { Part, PartAnswer } from "../../../store/store.js";
 import type { StatementByStatement } from "../../dialect.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, RowValues, Script } from "../../statement.js";
+import {
+  areNew,
+  sentSteps,
+  stepChanges,
+  stepColumnNames,
+  stepKey,
+  stepRows,
+  stepTuples,
+  stepValues,
+} from "../../step-row.js";
 import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../event-rows.js";
 import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/posting.js";
@@ -9,16 +19,8 @@ import { answerParts, type MissingParts } from "./answer.js";
 import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress } from "./progress.js";
-import { areNew, columns, rowsOf, stepRows, stepTuples, type CommitRows } from "./rows.js";
-import {
-  becomesSql,
-  stepChanges,
-  stepColumns,
-  stepKey,
-  stepValues,
-  ticketChanges,
-  writesTicketSql,
-} from "./text.js";
+import { columns, rowsOf, type CommitRows } from "./rows.js";
+import { becomesSql, ticketChanges, writesTicketSql } from "./text.js";
 
 /** Everywhere else: a script that locks, decides and writes, in one transaction. */
 export function inSteps(
@@ -260,13 +262,13 @@ function stepInserter(
 ): (parts: readonly Part[]) => StepInsert {
   const conflict = sql.dialect.onConflictSetIfNewer("step", stepKey, stepChanges);
   if (literal !== null) return bulkSteps(sql, literal, conflict);
-  const into = `${sql.dialect.insertInto("step")} (${stepColumns})`;
-  const placeholders = stepColumns.replaceAll(/\w+/g, "?");
+  const into = `${sql.dialect.insertInto("step")} (${stepColumnNames.join(", ")})`;
+  const placeholders = stepColumnNames.map(() => "?").join(", ");
   // Values, bound as they are: a tenth of a step's time less than the rows of the other one.
   const insert = sql.prepare("commit.steps.new", `${into} VALUES (${placeholders})`);
   const upsert = sql.prepare(
     "commit.steps",
-    `${into} SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", columns.steps)} ${conflict}`,
+    `${into} SELECT ${stepValues(":at")} FROM ${sql.rows("steps", "s", sentSteps)} ${conflict}`,
   );
   return (parts) => ({
     prepare: () => {},

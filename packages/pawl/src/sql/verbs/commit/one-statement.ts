@@ -1,22 +1,23 @@
 import type { Part, PartAnswer } from "../../../store/store.js";
 import { int, type Sql } from "../../sql.js";
 import type { Row, Script, Statement, Values } from "../../statement.js";
+import {
+  areNew,
+  sentSteps,
+  stepChanges,
+  stepColumnNames,
+  stepKey,
+  stepRows,
+  stepValues,
+} from "../../step-row.js";
 import type { EventReader } from "../event-rows.js";
 import { isRegistered, postSelected } from "../hooks/posting.js";
 import { isAmong } from "../is-among.js";
 import { answerParts, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
 import { isProgressWithEvents, oddSql, progressColumns, progressRow } from "./progress.js";
-import { areNew, columns, consumedRows, rowsOf, stepRows } from "./rows.js";
-import {
-  becomesSql,
-  stepChanges,
-  stepColumns,
-  stepKey,
-  stepValues,
-  ticketChanges,
-  writesTicketSql,
-} from "./text.js";
+import { columns, consumedRows, rowsOf } from "./rows.js";
+import { becomesSql, ticketChanges, writesTicketSql } from "./text.js";
 
 /** PostgreSQL: fence and writes in one statement, one round trip. */
 export function inOneStatement(
@@ -28,8 +29,8 @@ export function inOneStatement(
   const ticket = sql.table("ticket");
   const isFresh = (iid: string): string => isAmong(iid, "SELECT iid FROM fresh");
   const insertSteps = (conflict: string): string => `wrote_steps AS (
-    ${sql.dialect.insertInto("step")} (${stepColumns})
-    SELECT ${stepValues("clock.now")} FROM ${sql.rows("steps", "s", columns.steps)} CROSS JOIN clock
+    ${sql.dialect.insertInto("step")} (${stepColumnNames.join(", ")})
+    SELECT ${stepValues("clock.now")} FROM ${sql.rows("steps", "s", sentSteps)} CROSS JOIN clock
     WHERE ${isFresh("s.iid")} ${conflict})`;
   const consumeEvents = `consumed_events AS (
     UPDATE ${sql.table("event")} AS e SET consumed_by = c.ord, delivered_at = clock.now
@@ -163,7 +164,7 @@ export function inOneStatement(
         const at = int(first, "count") === parts.length ? int(first, "now") : null;
         return yield* answerParts(parts, odd, at, events, missing);
       }
-      const rows = rowsOf(parts, newInboxId);
+      const rows = { ...rowsOf(parts, newInboxId), steps: stepRows(parts) };
       const { attempts, spawns, deliveries } = rows;
       const extra = attempts.length + spawns.length + deliveries.length > 0;
       const locked = extra ? yield full.with(rows) : yield* written("turn", parts, rows);

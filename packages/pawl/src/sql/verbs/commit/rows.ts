@@ -1,8 +1,6 @@
-import { isSettled } from "../../../store/records.js";
-import type { Next, Part, StepWrite, Wake } from "../../../store/store.js";
-import { wakeTime } from "../../../store/wake.js";
+import type { Next, Part, Wake } from "../../../store/store.js";
 import type { ColumnType } from "../../dialect.js";
-import type { RowValues, Value } from "../../statement.js";
+import type { RowValues } from "../../statement.js";
 
 /** The row sets of a commit: what a part looks like on its way into a statement. */
 export const columns = {
@@ -19,26 +17,6 @@ export const columns = {
     history_bytes: "big",
     takeovers: "int",
     output: "body",
-    error: "body",
-  },
-  steps: {
-    iid: "key",
-    run_no: "int",
-    ord: "int",
-    seq: "int",
-    called_after: "int",
-    claim_no: "big",
-    part_no: "int",
-    name: "key",
-    count: "int",
-    type: "word",
-    status: "word",
-    attempts: "int",
-    took: "big",
-    wake_at: "big",
-    wake_in: "big",
-    wait_key: "key",
-    result: "body",
     error: "body",
   },
   attempts: { iid: "key", run_no: "int", ord: "int", n: "int", took: "big", error: "body" },
@@ -70,7 +48,6 @@ export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] }
 export function rowsOf(parts: readonly Part[], newInboxId: () => string): CommitRows {
   return {
     parts: parts.map(partRow),
-    steps: stepRows(parts),
     attempts: parts.flatMap((part) =>
       part.attempts.map((attempt) => ({
         iid: part.iid,
@@ -108,43 +85,6 @@ export function rowsOf(parts: readonly Part[], newInboxId: () => string): Commit
   };
 }
 
-export function stepRows(parts: readonly Part[]): RowValues[] {
-  return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step)));
-}
-
-/** No step has a row yet, as far as its run knows. One has, if a part was written and its answer lost. */
-export function areNew(parts: readonly Part[]): boolean {
-  return parts.every(({ steps }) => steps.every(({ isNew }) => isNew === true));
-}
-
-/** New steps as values in the order of `stepColumns`. */
-export function stepTuples(parts: readonly Part[], at: number): Value[][] {
-  return parts.flatMap((part) => part.steps.map((step) => stepTuple(part, step, at)));
-}
-
-function stepTuple(part: Part, step: StepWrite, at: number): Value[] {
-  return [
-    part.iid,
-    part.runNumber,
-    step.ord,
-    step.seq,
-    step.calledAfter,
-    part.claimNumber,
-    part.partNumber,
-    step.name,
-    step.count,
-    step.type,
-    step.status,
-    step.attempts,
-    at - step.tookMs,
-    isSettled(step.status) ? at : null,
-    step.wake === null ? null : wakeTime(step.wake, at),
-    step.waitKey,
-    step.result,
-    step.error,
-  ];
-}
-
 export function consumedRows(parts: readonly Part[]): RowValues[] {
   return parts.flatMap(({ iid, runNumber, consumed }) =>
     consumed.map(({ number, ord }) => ({ iid, run_no: runNumber, number, ord })),
@@ -172,31 +112,6 @@ function partRow(part: Part): RowValues {
 function wakeOf(next: Next): Wake | null {
   if (next.kind === "release") return { inMs: next.inMs };
   return "wake" in next ? next.wake : null;
-}
-
-// No spread: this runs for every step.
-function stepRow(part: Part, step: StepWrite): RowValues {
-  const { wake } = step;
-  return {
-    iid: part.iid,
-    run_no: part.runNumber,
-    ord: step.ord,
-    seq: step.seq,
-    called_after: step.calledAfter,
-    claim_no: part.claimNumber,
-    part_no: part.partNumber,
-    name: step.name,
-    count: step.count,
-    type: step.type,
-    status: step.status,
-    attempts: step.attempts,
-    took: step.tookMs,
-    wake_at: wake !== null && "at" in wake ? wake.at : null,
-    wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
-    wait_key: step.waitKey,
-    result: step.result,
-    error: step.error,
-  };
 }
 
 function wakeColumns(wake: Wake | null): { wake_at: number | null; wake_in: number | null } {

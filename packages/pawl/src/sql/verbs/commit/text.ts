@@ -1,26 +1,5 @@
 /** The SQL that both ways to commit share. */
 
-export const stepKey = ["iid", "run_no", "ord"];
-export const stepColumns =
-  "iid, run_no, ord, seq, called_after, claim_no, part_no, name, count, type, status, attempts, started_at, ended_at, wake_at, wait_key, result, error";
-/** What a later write of the same step changes: everything but its identity and its start. */
-export const stepChanges = [
-  "seq",
-  "claim_no",
-  "part_no",
-  "status",
-  "attempts",
-  "ended_at",
-  "wake_at",
-  "wait_key",
-  "result",
-  "error",
-];
-export const stepValues = (now: string): string =>
-  `s.iid, s.run_no, s.ord, s.seq, s.called_after, s.claim_no, s.part_no, s.name, s.count, s.type, s.status, s.attempts,
-   ${now} - s.took, CASE WHEN s.status IN ('completed', 'errored') THEN ${now} END,
-   COALESCE(s.wake_at, ${now} + s.wake_in), s.wait_key, s.result, s.error`;
-
 /**
  * The state a fenced part leaves its ticket in. A pause beats a park, an unseen event beats parking, finish beats all.
  * A park that the ticket has seen was refused then, and stays so whatever was asked since.
