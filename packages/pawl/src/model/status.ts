@@ -24,6 +24,7 @@ export const terminalStates = ["complete", "errored", "terminated"] as const;
 export type TerminalState = (typeof terminalStates)[number];
 
 export const liveStates = ["queued", "running", "waiting", "waitingForPause", "paused"] as const;
+export type LiveState = (typeof liveStates)[number];
 
 /** Whether an instance has ended. Only `restart` leads out of a terminal state. */
 export function isTerminal(status: InstanceStatusName): status is TerminalState {

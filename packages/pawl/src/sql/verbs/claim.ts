@@ -1,6 +1,7 @@
 import type { Claimed, ClaimAnswer, ClaimRequest, Lane } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
+import { assignments, claimOrTakeOver, setOf } from "../ticket.js";
 
 /** In the order of their claim. The last two are also the ticket's class. */
 export const ORPHANED = -1;
@@ -19,35 +20,8 @@ export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
  */
 const STRAGGLER_MS = 500;
 
-/** What a claim sets. `seen_at` never goes back, whatever the clock does. */
-export const leasedColumns = (now: string): Record<string, string> => ({
-  state: "'leased'",
-  owner: ":runner",
-  claim_no: "t.claim_no + 1",
-  class: "0",
-  due_at: "NULL",
-  part_no: "0",
-  seen_at: `CASE WHEN t.seen_at > ${now} THEN t.seen_at ELSE ${now} END`,
-  started_at: `COALESCE(t.started_at, ${now})`,
-});
-
-/** A dead owner's run that was asked to pause: paused, without running code. Whoever resumes it takes it over. */
-const paused: Record<string, string> = {
-  state: "'paused'",
-  owner: "NULL",
-  claim_no: "t.claim_no + 1",
-  pause_requested: "0",
-  takeovers: "t.takeovers + 1",
-};
-
 export function claimVerb(sql: Sql): Claim {
   return sql.dialect.writableCtes ? inOneStatement(sql) : inSteps(sql);
-}
-
-export function assignments(set: Record<string, string>): string {
-  return Object.entries(set)
-    .map(([column, expression]) => `${column} = ${expression}`)
-    .join(", ");
 }
 
 /**
@@ -57,10 +31,7 @@ export function assignments(set: Record<string, string>): string {
 function inOneStatement(sql: Sql): Claim {
   const ticket = sql.table("ticket");
   const lease = (where: string): string =>
-    `UPDATE ${ticket} AS t SET ${assignments({
-      ...leasedColumns("clock.now"),
-      takeovers: `t.takeovers + CASE WHEN picked.precedence = ${ORPHANED} THEN 1 ELSE 0 END`,
-    })}
+    `UPDATE ${ticket} AS t SET ${assignments(claimOrTakeOver(`picked.precedence = ${ORPHANED}`, "clock.now"))}
      FROM picked, clock WHERE ${where}
      RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at`;
   const due = (klass: number, limit: string): string =>
@@ -99,7 +70,7 @@ function inOneStatement(sql: Sql): Claim {
      by_key AS (${lease("t.tid == picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
      claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key),
      stopped AS (
-       UPDATE ${ticket} AS t SET ${assignments(paused)}
+       UPDATE ${ticket} AS t SET ${assignments(setOf("takeOverPausing", "clock.now"))}
        FROM orphan WHERE t.tid == orphan.tid AND orphan.pause_requested = 1)
      SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
        CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
@@ -158,10 +129,7 @@ function inSteps(sql: Sql): Claim {
       alias: "t",
       rows: picked,
       on: "t.tid == p.tid",
-      set: {
-        takeovers: "t.takeovers + CASE WHEN t.owner IS NULL THEN 0 ELSE 1 END",
-        ...leasedColumns(":at"),
-      },
+      set: claimOrTakeOver("t.owner IS NOT NULL", ":at"),
     }),
   );
   const stop = sql.prepare(
@@ -171,7 +139,7 @@ function inSteps(sql: Sql): Claim {
       alias: "t",
       rows: picked,
       on: "t.tid == p.tid",
-      set: paused,
+      set: setOf("takeOverPausing", ":at"),
     }),
   );
   const read = sql.prepare(

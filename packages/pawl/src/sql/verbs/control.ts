@@ -1,9 +1,10 @@
-import type { InstanceStatusName } from "../../model/status.js";
+import { userEdge, type UserEdgeName } from "../../model/ticket.js";
 import { transition, type ControlCommand } from "../../model/transitions.js";
 import type { Target } from "../../store/records.js";
 import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
-import type { Row, Script } from "../statement.js";
+import type { Row, Script, Statement } from "../statement.js";
+import { assignments, birthOf, setOf } from "../ticket.js";
 import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
 import { statusOfRow } from "./status.js";
 
@@ -40,18 +41,17 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
        THEN 1 ELSE 0 END AS done
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
-  const pause = sql.prepare(
-    "control.pause",
-    `UPDATE ${sql.table("ticket")} SET state = 'paused', due_at = NULL WHERE tid = :iid`,
-  );
-  const flag = sql.prepare(
-    "control.flag",
-    `UPDATE ${sql.table("ticket")} SET pause_requested = :flag WHERE tid = :iid`,
-  );
-  const resume = sql.prepare(
-    "control.resume",
-    `UPDATE ${sql.table("ticket")} SET state = 'queued', due_at = :at WHERE tid = :iid`,
-  );
+  const update = (edge: UserEdgeName): Statement =>
+    sql.prepare(
+      `control.${edge}`,
+      `UPDATE ${sql.table("ticket")} SET ${assignments(setOf(edge, ":at"))} WHERE tid = :iid`,
+    );
+  const updates = {
+    pause: update("pause"),
+    requestPause: update("requestPause"),
+    cancelPause: update("cancelPause"),
+    resume: update("resume"),
+  };
   const terminate = sql.prepare(
     "control.terminate",
     `UPDATE ${sql.table("instance")} SET status = 'terminated', finished_at = :at, terminated_by = :operation_id,
@@ -83,10 +83,11 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
        started_at = NULL, finished_at = NULL, terminated_by = NULL
      WHERE iid = :iid`,
   );
+  const birth = birthOf("restart", ":at");
   const rebuildTicket = sql.prepare(
     "control.ticket",
-    `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, class, state, run_no, claim_no, due_at)
-     SELECT i.iid, i.queue, i.workflow, 1, 'queued', i.run_no, i.claim_no, :at
+    `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${birth.columns})
+     SELECT i.iid, i.queue, i.workflow, ${birth.values}
      FROM ${sql.table("instance")} AS i WHERE i.iid = :iid`,
   );
 
@@ -111,61 +112,46 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
 
       const outcome = transition(status, command);
       if ("refused" in outcome) return { kind: "terminal", status };
-      yield* carryOut(command, row, outcome.state, operationId);
-      yield* tellHooks(command, target, row, outcome.state);
+      const edge = userEdge(status, command);
+      if (edge !== null) {
+        yield* carryOut(edge, row, operationId);
+        yield* tellHooks(edge, target, row);
+      }
       return { kind: "ok", status: outcome.state, owner };
     },
   };
 
-  function* carryOut(
-    command: ControlCommand,
-    row: Row,
-    becomes: InstanceStatusName,
-    operationId: string | null,
-  ): Script<void> {
+  function* carryOut(edge: UserEdgeName, row: Row, operationId: string | null): Script<void> {
     const iid = text(row, "iid");
     const at = int(row, "now");
-    const status = statusOfRow(row);
-    if (command === "restart") {
+    if (edge === "restart") {
       yield keepPastRun.with({ iid, at, operation_id: operationId });
       yield rememberClaim.with({ iid });
       yield removeTicket.with({ iid });
       yield renew.with({ iid });
       yield rebuildTicket.with({ iid, at });
-    } else if (command === "terminate") {
+    } else if (edge === "terminate") {
       yield terminate.with({ iid, at, operation_id: operationId });
       yield removeTicket.with({ iid });
-    } else if (becomes === status) {
-      return;
-    } else if (becomes === "paused") {
-      yield pause.with({ iid });
-    } else if (becomes === "waitingForPause" || becomes === "running") {
-      yield flag.with({ iid, flag: becomes === "waitingForPause" ? 1 : 0 });
     } else {
-      yield resume.with({ iid, at });
+      yield updates[edge].with({ iid, at });
     }
   }
 
-  /** Only what was changed is told: a resume of a run that was not paused enqueues nothing. */
-  function* tellHooks(
-    command: ControlCommand,
-    target: Target,
-    row: Row,
-    becomes: InstanceStatusName,
-  ): Script<void> {
+  function* tellHooks(edge: UserEdgeName, target: Target, row: Row): Script<void> {
     const { workflow, id: instanceId } = target;
     const [iid, at, run] = [text(row, "iid"), int(row, "now"), int(row, "run_no")];
     const told = { workflow, instanceId, runNumber: run };
-    if (command === "terminate" && isHooked(row, "onInstanceFinished")) {
+    if (edge === "terminate" && isHooked(row, "onInstanceFinished")) {
       const id = postId.finish(iid, run);
       yield post("onInstanceFinished", [{ ...told, id, reason: "terminated" }], at);
     }
     if (!isHooked(row, "onWorkflowEnqueued")) return;
-    if (command === "restart") {
+    if (edge === "restart") {
       const next = { ...told, runNumber: run + 1 };
       const id = postId.restart(iid, run + 1);
       yield post("onWorkflowEnqueued", [{ ...next, id, reason: "restart" }], at);
-    } else if (command === "resume" && becomes === "queued" && statusOfRow(row) === "paused") {
+    } else if (edge === "resume") {
       const id = postId.once("resume", newId(), iid);
       yield post("onWorkflowEnqueued", [{ ...told, id, reason: "resume" }], at);
     }

@@ -1,6 +1,7 @@
 import type { CreateAnswer, NewInstance } from "../../store/store.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
+import { birthOf } from "../ticket.js";
 import {
   hookedColumn,
   isHooked,
@@ -100,19 +101,6 @@ export function createWithinVerb(sql: Sql): Create {
   };
 }
 
-/** The columns of a ticket at birth: queued and due, or already leased (eager start). */
-function birth(leased: boolean, now: string): { columns: string; values: string } {
-  return leased
-    ? {
-        columns: "class, state, run_no, claim_no, owner, due_at, seen_at, started_at",
-        values: `0, 'leased', 1, 1, :runner, NULL, ${now}, ${now}`,
-      }
-    : {
-        columns: "class, state, run_no, claim_no, due_at",
-        values: `1, 'queued', 1, 0, ${now}`,
-      };
-}
-
 /** A runner that was declared dead must not be given anything: nobody would look for it there. */
 export function aliveSql(sql: Sql): string {
   return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
@@ -123,7 +111,7 @@ function inOneStatement(sql: Sql, patience: LockPatience): Create {
   // It lasts until the end of the transaction, so in a user's there is none.
   const lockWait = patience === "hasty" ? HASTY_LOCK_WAIT : null;
   const insert = (leased: boolean): Statement => {
-    const ticket = birth(leased, "clock.now");
+    const ticket = birthOf(leased ? "createLeased" : "create", "clock.now");
     const isBorn = isAmong("i.iid", "SELECT iid FROM born");
     return sql.prepare(
       `create.${leased ? "leased" : "queued"}`,
@@ -181,7 +169,7 @@ function inSteps(sql: Sql, patience: LockPatience): Create {
      SELECT r.iid, r.workflow, r.id, r.queue, 1, 'live', r.params, r.origin, :at FROM ${sql.rows("items", "r", columns)}`,
   );
   const insertTickets = (leased: boolean): Statement => {
-    const ticket = birth(leased, ":at");
+    const ticket = birthOf(leased ? "createLeased" : "create", ":at");
     return sql.prepare(
       `create.tickets.${leased ? "leased" : "queued"}`,
       `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})

@@ -9,7 +9,8 @@ import type {
 import { waitMaskOf } from "../../store/wait-mask.js";
 import { int, intOrNull, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
-import { assignments, leasedColumns, RESUMING, toClaimed } from "./claim.js";
+import { assignments, setOf, stateWord } from "../ticket.js";
+import { RESUMING, toClaimed } from "./claim.js";
 import { aliveSql } from "./create.js";
 import {
   hookedColumn,
@@ -27,7 +28,8 @@ export type SendEvent = Verb<
 >;
 
 /** Wakes a parked run if one of its waits may be for this type; an earlier due time stays. */
-const wokenSql = (mask: string): string => `t.state = 'waiting' AND (t.wait_mask & ${mask}) <> 0`;
+const wokenSql = (mask: string): string =>
+  `t.state = ${stateWord.waiting} AND (t.wait_mask & ${mask}) <> 0`;
 
 /** Later than anything the run's owner has judged, even if the clock stands still or steps back. */
 const laterThanSeen = (now: string): string =>
@@ -84,7 +86,7 @@ function inOneStatement(sql: Sql): SendEvent {
       event_count: "timed.number",
       due_at: "CASE WHEN timed.woken THEN least(t.due_at, timed.now) ELSE t.due_at END",
     };
-    const leases = isLeasing ? Object.entries(leasedColumns("timed.now")) : [];
+    const leases = isLeasing ? Object.entries(setOf("claim", "timed.now")) : [];
     for (const [column, value] of leases) {
       const otherwise = column === "due_at" ? changes.due_at : `t.${column}`;
       Object.assign(changes, {
@@ -193,7 +195,7 @@ function inSteps(sql: Sql): SendEvent {
     "event.lease",
     `UPDATE ${sql.table("ticket")} AS t SET ${assignments({
       event_count: "t.event_count + 1",
-      ...leasedColumns(":at"),
+      ...setOf("claim", ":at"),
     })} WHERE t.tid = :iid`,
   );
   const post = poster(sql, "event");

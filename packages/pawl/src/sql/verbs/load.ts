@@ -8,6 +8,7 @@ import type { Claimed, LoadedRun, LoadRequest } from "../../store/store.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 import { inStepColumns, stepFields, stepSelection, toStep } from "../step-row.js";
+import { stateWord } from "../ticket.js";
 import { ORPHANED, RESUMING, toClaimed } from "./claim.js";
 import { toEvent } from "./event-rows.js";
 
@@ -244,7 +245,7 @@ export function adoptVerb(sql: Sql): Adopt {
        i.workflow, i.id, i.created_at, i.params, :now AS now
      FROM ${sql.rows("runs", "r", { iid: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == r.iid
        ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid
-     WHERE t.owner = :runner AND t.state = 'leased'`,
+     WHERE t.owner = :runner AND t.state = ${stateWord.leased}`,
   );
   return {
     transaction: false,

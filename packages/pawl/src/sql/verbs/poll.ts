@@ -1,6 +1,7 @@
 import type { PollAnswer, PollRequest } from "../../store/store.js";
 import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Script } from "../statement.js";
+import { stateWord } from "../ticket.js";
 import type { EventReader } from "./event-rows.js";
 
 export type Poll = Verb<[runs: readonly PollRequest[]], PollAnswer[]>;
@@ -12,7 +13,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
     "poll.lock",
     `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
      FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const look = sql.prepare(
@@ -28,7 +29,7 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
   const held = sql.prepare(
     "poll.held",
     `SELECT t.tid, t.claim_no FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
-       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = 'leased'`,
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}`,
   );
   return {
     transaction: true,

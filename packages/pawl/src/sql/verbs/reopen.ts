@@ -1,7 +1,8 @@
 import type { Claimed, ReopenRequest } from "../../store/store.js";
 import { int, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
-import { leasedColumns, RESUMING, toClaimed } from "./claim.js";
+import { setOf, stateWord } from "../ticket.js";
+import { RESUMING, toClaimed } from "./claim.js";
 
 export type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
 
@@ -18,7 +19,7 @@ export function reopenVerb(sql: Sql): Reopen {
     "reopen.lock",
     `SELECT t.tid
      FROM ${sql.rows("runs", "r", { iid: "key", run_no: "int", claim_no: "big" })} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid == r.iid AND t.run_no = r.run_no AND t.claim_no = r.claim_no AND t.state IN ('waiting', 'queued')
+       ON t.tid == r.iid AND t.run_no = r.run_no AND t.claim_no = r.claim_no AND t.state IN (${stateWord.waiting}, ${stateWord.queued})
      ${sql.dialect.lockSkippingOf("t")}`,
   );
   const parked = sql.rows("parked", "p", { tid: "key" });
@@ -29,7 +30,7 @@ export function reopenVerb(sql: Sql): Reopen {
       alias: "t",
       rows: parked,
       on: "t.tid == p.tid",
-      set: leasedColumns(":at"),
+      set: setOf("claim", ":at"),
     }),
   );
   const read = sql.prepare(

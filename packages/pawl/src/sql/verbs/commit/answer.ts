@@ -1,8 +1,8 @@
 import type { Part, PartAnswer } from "../../../store/store.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
+import type { Becomes } from "../../ticket.js";
 import type { EventReader } from "../event-rows.js";
-import type { Becomes } from "./text.js";
 
 type Fate = "busy" | "lost" | { readonly finishedAt: number };
 export type MissingParts = (parts: readonly Part[]) => Script<Map<string, Fate>>;

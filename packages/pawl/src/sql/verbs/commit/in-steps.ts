@@ -13,6 +13,7 @@ import {
   stepValues,
 } from "../../step-row.js";
 import { firstOfEachId } from "../create.js";
+import { becomesSql, birthOf, endTurnSet, stateWord, writesTicketSql } from "../../ticket.js";
 import type { EventReader } from "../event-rows.js";
 import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/posting.js";
 import { answerParts, type MissingParts } from "./answer.js";
@@ -20,7 +21,6 @@ import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
 import { isProgress } from "./progress.js";
 import { columns, rowsOf, type CommitRows } from "./rows.js";
-import { becomesSql, ticketChanges, writesTicketSql } from "./text.js";
 
 /** Everywhere else: a script that locks, decides and writes, in one transaction. */
 export function inSteps(
@@ -30,7 +30,7 @@ export function inSteps(
   missing: MissingParts,
   newInboxId: () => string,
 ): Commit {
-  const ticket = sql.table("ticket");
+  const birth = birthOf("create", ":at");
   // Where a statement runs once for each row: a read of its own, or a part that ends costs 4 µs more.
   const readHooked =
     sql.dialect.rowsStyle === "each"
@@ -74,8 +74,8 @@ export function inSteps(
   );
   const insertTickets = sql.prepare(
     "commit.spawns.tickets",
-    `INSERT INTO ${ticket} (tid, queue, handler, class, state, run_no, claim_no, due_at)
-     SELECT s.iid, s.queue, s.workflow, 1, 'queued', 1, 0, :at FROM ${sql.rows("spawns", "s", columns.spawns)}`,
+    `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${birth.columns})
+     SELECT s.iid, s.queue, s.workflow, ${birth.values} FROM ${sql.rows("spawns", "s", columns.spawns)}`,
   );
   const deliver = sql.prepare(
     "commit.deliveries",
@@ -93,7 +93,7 @@ export function inSteps(
       alias: "t",
       rows: sql.rows("parts", "p", ended),
       on: `t.tid == p.iid AND ${writesTicketSql}`,
-      set: ticketChanges(":at"),
+      set: endTurnSet(":at"),
     }),
   );
   const finish = sql.prepare(
@@ -224,7 +224,7 @@ function plainLocker(sql: Sql, dialect: StatementByStatement): LockPlain {
     ([name, column]) => `CAST(COALESCE(SUM(${column}), 0) AS ${dialect.integerType}) AS ${name}`,
   );
   const select = `SELECT COUNT(*) AS mine, ${sums.join(", ")},
-    COUNT(CASE WHEN t.state <> 'leased' OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now`;
+    COUNT(CASE WHEN t.state <> ${stateWord.leased} OR t.pause_requested = 1 THEN 1 END) AS odd, :now AS now`;
   const query = `${select} FROM ${dialect.fromKeys("ticket", "t", "tid")}`;
   const lock =
     dialect.literal === null

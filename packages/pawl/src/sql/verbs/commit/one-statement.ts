@@ -10,6 +10,14 @@ import {
   stepRows,
   stepValues,
 } from "../../step-row.js";
+import {
+  assignments,
+  becomesSql,
+  birthOf,
+  endTurnSet,
+  stateWord,
+  writesTicketSql,
+} from "../../ticket.js";
 import type { EventReader } from "../event-rows.js";
 import { isRegistered, postSelected } from "../hooks/posting.js";
 import { isAmong } from "../is-among.js";
@@ -17,7 +25,6 @@ import { answerParts, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
 import { isProgressWithEvents, oddSql, progressColumns, progressRow } from "./progress.js";
 import { columns, consumedRows, rowsOf } from "./rows.js";
-import { becomesSql, ticketChanges, writesTicketSql } from "./text.js";
 
 /** PostgreSQL: fence and writes in one statement, one round trip. */
 export function inOneStatement(
@@ -27,6 +34,7 @@ export function inOneStatement(
   newInboxId: () => string,
 ): Commit {
   const ticket = sql.table("ticket");
+  const birth = birthOf("create", "clock.now");
   const isFresh = (iid: string): string => isAmong(iid, "SELECT iid FROM fresh");
   const insertSteps = (conflict: string): string => `wrote_steps AS (
     ${sql.dialect.insertInto("step")} (${stepColumnNames.join(", ")})
@@ -38,9 +46,7 @@ export function inOneStatement(
     WHERE ${isFresh("c.iid")} AND e.iid == c.iid AND e.run_no = c.run_no AND e.number = c.number AND e.consumed_by IS NULL)`;
   const endTurns = [
     `wrote_tickets AS (
-       UPDATE ${ticket} AS t SET ${Object.entries(ticketChanges("clock.now"))
-         .map(([column, expression]) => `${column} = ${expression}`)
-         .join(", ")}
+       UPDATE ${ticket} AS t SET ${assignments(endTurnSet("clock.now"))}
        FROM fresh AS p, clock WHERE t.tid == p.iid AND t.claim_no = p.claim_no AND ${writesTicketSql})`,
     `finished AS (
        UPDATE ${sql.table("instance")} AS i SET
@@ -71,8 +77,8 @@ export function inOneStatement(
        SELECT s.iid, s.workflow, s.id, s.queue, 1, 'live', s.params, s.origin, clock.now FROM spawn AS s CROSS JOIN clock
        ON CONFLICT DO NOTHING RETURNING iid)`,
     `queued AS (
-       INSERT INTO ${ticket} (tid, queue, handler, class, state, run_no, claim_no, due_at)
-       SELECT s.iid, s.queue, s.workflow, 1, 'queued', 1, 0, clock.now FROM spawn AS s CROSS JOIN clock
+       INSERT INTO ${ticket} (tid, queue, handler, ${birth.columns})
+       SELECT s.iid, s.queue, s.workflow, ${birth.values} FROM spawn AS s CROSS JOIN clock
        WHERE ${isAmong("s.iid", "SELECT iid FROM born")})`,
     `delivered AS (
        INSERT INTO ${sql.table("inbox")} (id, iid, run_no, event_id, kind, type, payload)
@@ -95,7 +101,7 @@ export function inOneStatement(
          FROM part AS p JOIN ${ticket} AS t ON t.tid == p.iid AND t.claim_no = p.claim_no
          ${sql.dialect.lockSkippingOf("t")}),
        clock AS MATERIALIZED (SELECT :now AS now FROM (SELECT count(*) FROM locked) AS after_the_locks),
-       fresh AS MATERIALIZED (SELECT * FROM locked WHERE state = 'leased'),
+       fresh AS MATERIALIZED (SELECT * FROM locked WHERE state = ${stateWord.leased}),
        ${writes.join(",\n")}
        SELECT l.iid, l.state, l.becomes, l.pause_requested, l.event_count, clock.now FROM locked AS l CROSS JOIN clock`,
     );
@@ -107,9 +113,9 @@ export function inOneStatement(
        FROM ${sql.rows("parts", "p", progressColumns)} JOIN ${ticket} AS t ON t.tid == p.iid AND t.claim_no = p.claim_no
        ${sql.dialect.lockSkippingOf("t")}),
      clock AS MATERIALIZED (SELECT :now AS now, count FROM (SELECT count(*) FROM locked) AS after_the_locks),
-     fresh AS MATERIALIZED (SELECT iid FROM locked WHERE state = 'leased'),
+     fresh AS MATERIALIZED (SELECT iid FROM locked WHERE state = ${stateWord.leased}),
      ${writes.join(",\n")}
-     SELECT clock.now, clock.count, l.iid, l.state, 'leased' AS becomes, l.pause_requested, l.event_count
+     SELECT clock.now, clock.count, l.iid, l.state, ${stateWord.leased} AS becomes, l.pause_requested, l.event_count
      FROM clock LEFT JOIN locked AS l ON l.odd OR clock.count < :parts_sent`,
     );
   // From the hot path up: results; results and events, planned in a third of the time that a turn's end takes; turns that

@@ -1,5 +1,6 @@
 import type { Part } from "../../../store/store.js";
 import type { RowValues } from "../../statement.js";
+import { stateWord } from "../../ticket.js";
 
 /** Results and nothing else: its ticket is locked, not written. */
 export function isProgress(part: Part): boolean {
@@ -24,4 +25,4 @@ export const progressRow = (part: Part): RowValues => ({
   seen_events: part.seenEvents,
 });
 /** Its ticket has something to say. */
-export const oddSql = `(t.state <> 'leased' OR t.pause_requested = 1 OR t.event_count > p.seen_events)`;
+export const oddSql = `(t.state <> ${stateWord.leased} OR t.pause_requested = 1 OR t.event_count > p.seen_events)`;
