@@ -3,7 +3,7 @@ import { webRuntime } from "../runtime.js";
 import type { CreateAnswer, NewInstance } from "../store/store.js";
 import { anInstance, someInstances } from "../testing/conformance/build.js";
 import { VirtualTime } from "../testing/virtual-time.js";
-import { createsTogether, type WriteInstances } from "./creates.js";
+import { Creates, type WriteInstances } from "./creates.js";
 
 class Away extends Error {}
 class Locked extends Error {}
@@ -28,7 +28,7 @@ function setUp() {
         open.push({ succeed: () => resolve(instances.map(created)), fail: reject });
       });
     };
-  const create = createsTogether(time.runtime(), {
+  const creates = new Creates(time.runtime(), {
     together: write("together"),
     alone: write("alone"),
     causeOf: (error) =>
@@ -40,7 +40,7 @@ function setUp() {
     succeed: () => open.shift()?.succeed(),
     fail: (error: Error) => open.shift()?.fail(error),
     create: (instances: readonly NewInstance[], runner: string | null = null) =>
-      create(instances, runner, false).then(
+      creates.create(instances, runner, false).then(
         (answers) => answers.map((answer) => (answer.kind === "created" ? answer.iid : "")),
         (error: unknown) => error,
       ),

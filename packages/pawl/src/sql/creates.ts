@@ -33,12 +33,7 @@ const HOLD_MS = 25;
 const MAX_ON_THEIR_WAY = 3;
 
 /** Group commit for new instances: while one write is on its way, the requests that come collect for the next. */
-export function createsTogether(runtime: Runtime, writes: CreateWrites): WriteInstances {
-  const creates = new Creates(runtime, writes);
-  return (...request) => creates.create(...request);
-}
-
-class Creates {
+export class Creates {
   readonly #runtime: Runtime;
   readonly #writes: CreateWrites;
   #waiting: Request[] = [];

@@ -1,25 +1,30 @@
-import type { Call, Script } from "./statement.js";
+import type { Verb } from "./sql.js";
 
-/** Who asks: a caller's request may wait for locks that the engine's own work must not wait behind. */
+/** Who asks. A caller's request may wait for locks that the engine's own work must not wait behind. */
 export type ConnectionClass = "engine" | "request";
 
-/**
- * A connection, or a few. The driver package is the user's; only the members used here are asked of it.
- */
+/** One connection or a few. The driver package is the user's, and only the members used here are asked of it. */
 export interface Driver<Tx> {
   /**
-   * Runs a script on one connection, as one transaction at READ COMMITTED if asked, else each statement by
-   * itself. Rolls back on any error. An error of a statement is thrown into the script first.
+   * Runs a verb on one connection: in one transaction at READ COMMITTED if the verb wants one, otherwise each statement by
+   * itself. An error of a statement is thrown into the script first; if the script lets it out, everything is rolled
+   * back.
    *
-   * After it there is time for a rehearsal: statements with nothing in them, for a connection that keeps their plans.
+   * A driver whose connections keep plans makes those of the verb's `rehearsal` afterwards, when there is time.
    */
-  run<T>(
-    lane: ConnectionClass,
-    transaction: boolean,
-    script: () => Script<T>,
-    rehearsal?: readonly Call[],
+  run<Args extends readonly unknown[], T>(
+    by: ConnectionClass,
+    verb: Verb<Args, T>,
+    args: Args,
   ): Promise<T>;
-  /** Runs a script inside the user's open transaction. Neither commits, nor rolls back, nor retries. */
-  within<T>(tx: Tx, script: () => Script<T>): Promise<T>;
+  /** Runs a verb inside the user's open transaction. It neither commits, nor rolls back, nor retries. */
+  within<Args extends readonly unknown[], T>(tx: Tx, verb: Verb<Args, T>, args: Args): Promise<T>;
   close(): Promise<void>;
 }
+
+/** Runs a verb until the database has answered it. */
+export type RunVerb = <Args extends readonly unknown[], T>(
+  by: ConnectionClass,
+  verb: Verb<Args, T>,
+  ...args: Args
+) => Promise<T>;

@@ -67,15 +67,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     now: "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
     boundNow: (placeholder) => `CAST(${placeholder} AS SIGNED)`,
     table,
-    rows: (param, alias, columns) =>
-      `JSON_TABLE(:${param}[${Object.keys(columns).join(",")}], '$[*]' COLUMNS (${Object.entries(
-        columns,
-      )
-        .map(
-          ([column, type], position) =>
-            `${column} ${jsonTypes[type]} PATH '$[${position}]' ERROR ON ERROR`,
-        )
-        .join(", ")})) AS ${alias}`,
+    rows: jsonTable,
     keepsDeadEntries: true,
     drivenJoin: "STRAIGHT_JOIN",
     lookUp,
@@ -96,21 +88,35 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     deleteMatching: ({ table: name, key, rows, matches }) =>
       `DELETE t FROM ${rows} ${lookUp(name, "t")} ON t.${key} = ${matches}`,
     onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
-    // Assignments run left to right and see earlier ones, so the guard's own columns come last.
-    onConflictSetIfNewer: (name, _key, columns) => {
-      const old = table(name);
-      const newer = `(${old}.claim_no, ${old}.part_no) < (VALUES(claim_no), VALUES(part_no))`;
-      const guarded = columns.filter((column) => column !== "claim_no" && column !== "part_no");
-      return `ON DUPLICATE KEY UPDATE ${[...guarded, "part_no", "claim_no"]
-        .map((column) => `${column} = IF(${newer}, VALUES(${column}), ${old}.${column})`)
-        .join(", ")}`;
-    },
+    onConflictSetIfNewer: (name, _key, columns) => setIfNewer(table(name), columns),
     classify,
     // DDL commits by itself here, so the lock is the session's. Its name is the server's: it holds the database's.
     lockMigrations: () => [`SELECT GET_LOCK(${migrationLock(tablePrefix)}, 60) AS locked`],
     unlockMigrations: () => [`SELECT RELEASE_LOCK(${migrationLock(tablePrefix)}) AS released`],
     createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
   };
+}
+
+function jsonTable(
+  param: string,
+  alias: string,
+  columns: Readonly<Record<string, ColumnType>>,
+): string {
+  const paths = Object.entries(columns).map(
+    ([column, type], position) =>
+      `${column} ${jsonTypes[type]} PATH '$[${position}]' ERROR ON ERROR`,
+  );
+  const names = Object.keys(columns).join(",");
+  return `JSON_TABLE(:${param}[${names}], '$[*]' COLUMNS (${paths.join(", ")})) AS ${alias}`;
+}
+
+/** Assignments run from left to right and see earlier ones, so the columns of the guard come last. */
+function setIfNewer(table: string, columns: readonly string[]): string {
+  const newer = `(${table}.claim_no, ${table}.part_no) < (VALUES(claim_no), VALUES(part_no))`;
+  const guarded = columns.filter((column) => column !== "claim_no" && column !== "part_no");
+  return `ON DUPLICATE KEY UPDATE ${[...guarded, "part_no", "claim_no"]
+    .map((column) => `${column} = IF(${newer}, VALUES(${column}), ${table}.${column})`)
+    .join(", ")}`;
 }
 
 /** The session's sql_mode is ours: a backslash escapes. The driver's own way escapes JSON's quotes too. */

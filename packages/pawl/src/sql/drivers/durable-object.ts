@@ -9,31 +9,32 @@ export interface ObjectStorage {
   transactionSync<T>(work: () => T): T;
 }
 
-/** The storage failed, and not its SQLite: whether what it was given is done is unknown. */
+/** The storage failed, not its SQLite. Whether the write happened is unknown. */
 export class StorageAway extends Error {}
 
-/** Runs a script at once, in whatever the object is writing. */
+/** Runs a script at once, as part of whatever the object is writing. */
 export function runNow<T>(storage: ObjectStorage, script: Script<T>): T {
   return driveNow(script, (call) => execute(storage, call));
 }
 
 /**
- * The SQL storage of a Durable Object. It is the object's own, and its writes are durable before anything leaves the
- * object. `written` is called after a script that wrote, with no await between: what it writes is one with that.
+ * The SQL storage of a Durable Object. It belongs to the object alone, and its writes are durable before anything leaves
+ * the object. `written` is called after a script that wrote, without an await in between, so that what it writes is
+ * committed with the script.
  */
 export function durableObjectDriver(storage: ObjectStorage, written: () => void): Driver<never> {
   let closed = false;
   return {
-    run: async (_lane, transaction, script) => {
+    run: async (_by, verb, args) => {
       if (closed) throw new StoreClosedError();
       let wrote = false;
-      const drive = <T>(work: () => Script<T>): T =>
-        driveNow(work(), (call) => {
+      const drive = () =>
+        driveNow(verb.script(...args), (call) => {
           wrote ||= !call.statement.reads;
           return execute(storage, call);
         });
       try {
-        return transaction ? inTransaction(storage, () => drive(script)) : drive(script);
+        return verb.transaction ? inTransaction(storage, drive) : drive();
       } finally {
         if (wrote) written();
       }
@@ -50,7 +51,7 @@ export function durableObjectDriver(storage: ObjectStorage, written: () => void)
   };
 }
 
-/** What `work` throws comes out as it is. */
+/** Runs `work` in a transaction. An error that `work` throws comes out unchanged. */
 function inTransaction<T>(storage: ObjectStorage, work: () => T): T {
   let thrown: { readonly error: unknown } | null = null;
   try {

@@ -2,15 +2,15 @@ import { StoreClosedError } from "../../store/errors.js";
 import type { ConnectionClass } from "../driver.js";
 
 export interface Connection {
-  /** Set when the connection is lost, in use or idle. */
+  /** Set when the connection is lost, whether it was in use or idle. */
   broken: boolean;
   close(): void;
 }
 
 /**
- * A few connections of the engine's own, each used by one caller at a time, opened when needed and opened
- * again after they broke. Callers queue in order, one request beside the engine; requests leave one connection to the engine, so that a
- * request that waits for a user's lock never holds up a commit or a heartbeat.
+ * A few connections of the engine's own. Each is used by one caller at a time, opened when it is needed and opened again
+ * after it broke. Callers queue in order, the engine's and the requests' apart. Requests leave one connection to the
+ * engine, so that a request that waits for a user's lock never holds up a commit or a heartbeat.
  */
 export class EngineConnections<C extends Connection> {
   readonly #idle: C[] = [];
@@ -23,9 +23,9 @@ export class EngineConnections<C extends Connection> {
     private readonly open: () => Promise<C>,
   ) {}
 
-  async use<T>(lane: ConnectionClass, work: (connection: C) => Promise<T>): Promise<T> {
-    if (this.#hasRoom(lane)) this.#busy[lane] += 1;
-    else await new Promise<void>((turn) => this.#waiting[lane].push(turn));
+  async use<T>(by: ConnectionClass, work: (connection: C) => Promise<T>): Promise<T> {
+    if (this.#hasRoom(by)) this.#busy[by] += 1;
+    else await new Promise<void>((turn) => this.#waiting[by].push(turn));
     try {
       const connection = await this.#connection();
       try {
@@ -35,8 +35,8 @@ export class EngineConnections<C extends Connection> {
         else this.#idle.push(connection);
       }
     } finally {
-      this.#busy[lane] -= 1;
-      // An engine that always has more to do would never let a request in.
+      this.#busy[by] -= 1;
+      // A request goes first if none is running: an engine that always has more to do would never let one in.
       if (this.size > 1 && this.#busy.request === 0) this.#admit("request");
       this.#admit("engine");
       this.#admit("request");
@@ -48,17 +48,17 @@ export class EngineConnections<C extends Connection> {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  #hasRoom(lane: ConnectionClass): boolean {
+  #hasRoom(by: ConnectionClass): boolean {
     const { engine, request } = this.#busy;
     if (engine + request >= this.size) return false;
-    return lane === "engine" || request < Math.max(1, this.size - 1);
+    return by === "engine" || request < Math.max(1, this.size - 1);
   }
 
-  #admit(lane: ConnectionClass): void {
-    if (!this.#hasRoom(lane)) return;
-    const turn = this.#waiting[lane].shift();
+  #admit(by: ConnectionClass): void {
+    if (!this.#hasRoom(by)) return;
+    const turn = this.#waiting[by].shift();
     if (turn === undefined) return;
-    this.#busy[lane] += 1;
+    this.#busy[by] += 1;
     turn();
   }
 

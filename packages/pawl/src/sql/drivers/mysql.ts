@@ -73,24 +73,24 @@ export function mysqlDriver(
 ): Driver<MysqlTransaction> {
   const promised = "promise" in pool ? pool.promise() : pool;
   checkRoom(promised, connections);
-  const lanes = new EngineConnections<MysqlConnection>(connections, () =>
+  const owned = new EngineConnections<MysqlConnection>(connections, () =>
     connect(promised, timeout),
   );
   return {
-    run: (lane, transaction, script) =>
-      lanes.use(lane, async (held) => {
+    run: (by, verb, args) =>
+      owned.use(by, async (held) => {
         try {
           // The engine's few reads between its transactions end with a COMMIT; requests may be reads in a row.
-          await autocommit(held, !transaction && lane === "request");
+          await autocommit(held, !verb.transaction && by === "request");
           return held.autocommit
-            ? await drive(held.connection, script())
-            : await inTransaction(held, script(), isDisconnect);
+            ? await drive(held.connection, verb.script(...args))
+            : await inTransaction(held, verb.script(...args), isDisconnect);
         } catch (error) {
           if (isDisconnect(error)) held.broken = true;
           throw error;
         }
       }),
-    within: async (tx, script) => {
+    within: async (tx, verb, args) => {
       if (typeof tx?.beginTransaction !== "function") {
         throw new WorkflowError(
           "INVALID_REQUEST",
@@ -100,9 +100,9 @@ export function mysqlDriver(
       const given = tx as MysqlTransaction & MysqlQueryable & { promise?(): MysqlQueryable };
       const connection = given.promise?.() ?? given;
       await checkCharacterSet(given, connection);
-      return drive(connection, script());
+      return drive(connection, verb.script(...args));
     },
-    close: async () => lanes.close(),
+    close: async () => owned.close(),
   };
 }
 

@@ -103,38 +103,38 @@ export function postgresDriver(
 ): Driver<PgTransaction> {
   surviveIdleErrors(pool);
   const names = (Object.keys(tables) as (keyof typeof tables)[]).map((name) => dialect.table(name));
-  const lanes = new EngineConnections<PgConnection>(connections, () => connect(pool));
+  const owned = new EngineConnections<PgConnection>(connections, () => connect(pool));
   return {
-    run: (lane, transaction, script, rehearsal = []) =>
-      lanes.use(lane, async (connection) => {
+    run: (by, verb, args) =>
+      owned.use(by, async (connection) => {
         const { client, direct } = connection;
         const send = (call: Call): Promise<Row[]> => execute(client, call, direct);
-        // Each statement by itself also behind a pooler: a script may go on after one that failed.
+        // Behind a pooler too each statement stands alone: a script may go on after one that failed.
         const sendAlone = direct
           ? send
           : (call: Call) => inTransaction(connection, () => send(call));
         try {
           if (direct) forgetOldPlans(connection, names, clock.now());
-          const result = transaction
-            ? await inTransaction(connection, () => drive(send, script()))
-            : await drive(sendAlone, script());
-          if (direct) rehearse(connection, rehearsal);
+          const result = verb.transaction
+            ? await inTransaction(connection, () => drive(send, verb.script(...args)))
+            : await drive(sendAlone, verb.script(...args));
+          if (direct) rehearse(connection, verb.rehearsal ?? []);
           return result;
         } catch (error) {
           if (dialect.classify(error) === "disconnected") connection.broken = true;
           throw error;
         }
       }),
-    within: async (tx, script) => {
+    within: async (tx, verb, args) => {
       if (typeof tx?.query !== "function" || typeof tx.escapeLiteral !== "function") {
         throw new WorkflowError(
           "INVALID_REQUEST",
           "tx must be a pg client with an open transaction, not a pool",
         );
       }
-      return drive((call) => execute(tx, call, false), script());
+      return drive((call) => execute(tx, call, false), verb.script(...args));
     },
-    close: async () => lanes.close(),
+    close: async () => owned.close(),
   };
 }
 

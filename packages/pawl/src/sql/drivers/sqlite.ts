@@ -1,14 +1,7 @@
 import { WorkflowError } from "../../model/errors.js";
 import { StoreClosedError } from "../../store/errors.js";
 import type { Driver } from "../driver.js";
-import {
-  driveNow,
-  type Call,
-  type Row,
-  type Script,
-  type Statement,
-  type Value,
-} from "../statement.js";
+import { driveNow, type Call, type Row, type Statement, type Value } from "../statement.js";
 
 /** The members used of `node:sqlite`, `@photostructure/sqlite`, `better-sqlite3` and `libsql`. */
 export interface SqliteHandle {
@@ -26,87 +19,95 @@ export interface SqliteStatement {
 
 export type SqliteSynchronous = "full" | "normal";
 
-/** Blocks the whole process, so it is short; longer waits are the store's asynchronous retries. */
+/** Waiting for a lock blocks the whole process, so it is short; the store's own retries wait asynchronously. */
 const BUSY_TIMEOUT_MS = 10;
 
-/**
- * A file gets a connection of the engine's own: on the user's handle, a write inside the user's open
- * transaction would be acknowledged and then rolled back with it. A database in memory has only the one
- * handle, so the engine stays out while the user is in a transaction.
- */
-export function sqliteDriver(
-  handle: SqliteHandle,
-  synchronous: SqliteSynchronous,
-): Driver<SqliteHandle> {
-  const prepared = new WeakMap<SqliteHandle, Map<Statement, SqliteStatement>>();
-  let own: SqliteHandle | undefined;
-  let closed = false;
+/** A handle with its prepared statements. */
+class SqliteConnection {
+  readonly #compiled = new Map<Statement, SqliteStatement>();
 
-  function connection(): SqliteHandle {
-    if (closed) throw new StoreClosedError();
-    own ??= openOwn(handle, synchronous) ?? handle;
-    return own;
-  }
+  constructor(readonly handle: SqliteHandle) {}
 
-  function statementFor(on: SqliteHandle, statement: Statement): SqliteStatement {
-    let known = prepared.get(on);
-    if (known === undefined) prepared.set(on, (known = new Map()));
-    let compiled = known.get(statement);
-    if (compiled === undefined) {
-      compiled = on.prepare(statement.text);
-      if (statement.name !== null) known.set(statement, compiled);
-    }
-    return compiled;
-  }
-
-  function execute(on: SqliteHandle, { statement, executions }: Call): Row[] {
-    const compiled = statementFor(on, statement);
+  readonly execute = ({ statement, executions }: Call): Row[] => {
+    const compiled = this.#compiled.get(statement) ?? this.#compile(statement);
     const rows: Row[] = [];
     for (const params of executions) {
       if (statement.reads) rows.push(...(compiled.all(...params) as Row[]));
       else compiled.run(...params);
     }
     return rows;
+  };
+
+  #compile(statement: Statement): SqliteStatement {
+    const compiled = this.handle.prepare(statement.text);
+    if (statement.name !== null) this.#compiled.set(statement, compiled);
+    return compiled;
   }
 
-  function drive<T>(on: SqliteHandle, script: Script<T>): T {
-    return driveNow(script, (call) => execute(on, call));
+  rollback(): void {
+    try {
+      this.handle.exec("ROLLBACK");
+    } catch {
+      // Some errors have rolled back already.
+    }
+  }
+}
+
+/**
+ * A file gets a connection of the engine's own: on the user's handle, a write inside the user's open transaction would
+ * be acknowledged and then rolled back with it. A database in memory has only the one handle, so the engine stays out
+ * while the user is in a transaction.
+ */
+export function sqliteDriver(
+  handle: SqliteHandle,
+  synchronous: SqliteSynchronous,
+): Driver<SqliteHandle> {
+  const given = new WeakMap<SqliteHandle, SqliteConnection>();
+  let own: SqliteConnection | undefined;
+  let closed = false;
+
+  function open(): SqliteConnection {
+    if (closed) throw new StoreClosedError();
+    own = new SqliteConnection(openOwn(handle, synchronous) ?? handle);
+    return own;
   }
 
   return {
-    // Not async inside: a transaction begins and ends in one go, so nothing can come between.
-    run: async (_lane, transaction, script) => {
-      const on = connection();
-      if (on === handle && inTransaction(handle)) throw new HandleInUse();
-      if (!transaction) return drive(on, script());
-      on.exec("BEGIN IMMEDIATE");
+    // Nothing is awaited inside: a transaction begins and ends in one go, so that nothing can come between.
+    run: async (_by, verb, args) => {
+      const on = own ?? open();
+      if (on.handle === handle && inTransaction(handle)) throw new HandleInUse();
+      if (!verb.transaction) return driveNow(verb.script(...args), on.execute);
+      on.handle.exec("BEGIN IMMEDIATE");
       try {
-        const result = drive(on, script());
-        on.exec("COMMIT");
+        const result = driveNow(verb.script(...args), on.execute);
+        on.handle.exec("COMMIT");
         return result;
       } catch (error) {
-        rollback(on);
+        on.rollback();
         throw error;
       }
     },
-    within: async (tx, script) => {
+    within: async (tx, verb, args) => {
       if (!isHandle(tx) || !inTransaction(tx)) {
         throw new WorkflowError(
           "INVALID_REQUEST",
           "tx must be a SQLite handle with an open transaction",
         );
       }
-      return drive(tx, script());
+      const on = given.get(tx) ?? new SqliteConnection(tx);
+      given.set(tx, on);
+      return driveNow(verb.script(...args), on.execute);
     },
     close: async () => {
       closed = true;
-      if (own !== undefined && own !== handle) own.close();
+      if (own !== undefined && own.handle !== handle) own.handle.close();
       own = undefined;
     },
   };
 }
 
-/** Looks like SQLITE_BUSY to the retries: the user's transaction will end. */
+/** The user's transaction will end, so the store's retries see it as SQLITE_BUSY. */
 class HandleInUse extends Error {
   readonly errcode = 5;
   override readonly name = "HandleInUse";
@@ -128,7 +129,7 @@ function isHandle(value: unknown): value is SqliteHandle {
 function inTransaction(handle: SqliteHandle): boolean {
   const known = handle.isTransaction ?? handle.inTransaction;
   if (known !== undefined) return known;
-  // Older drivers do not say: a second BEGIN is refused inside a transaction.
+  // Older drivers do not say, but inside a transaction a second BEGIN is refused.
   try {
     handle.exec("BEGIN");
   } catch {
@@ -136,14 +137,6 @@ function inTransaction(handle: SqliteHandle): boolean {
   }
   handle.exec("ROLLBACK");
   return false;
-}
-
-function rollback(on: SqliteHandle): void {
-  try {
-    on.exec("ROLLBACK");
-  } catch {
-    // Some errors have already rolled back.
-  }
 }
 
 function openOwn(handle: SqliteHandle, synchronous: SqliteSynchronous): SqliteHandle | undefined {
@@ -162,7 +155,7 @@ function openOwn(handle: SqliteHandle, synchronous: SqliteSynchronous): SqliteHa
   return own;
 }
 
-/** Empty for a database in memory. */
+/** The path of the database's file; empty for a database in memory. */
 function fileOf(handle: SqliteHandle): string {
   const databases = handle.prepare("PRAGMA database_list").all() as {
     name: string;

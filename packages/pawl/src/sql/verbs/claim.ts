@@ -3,20 +3,21 @@ import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js
 import type { Row, Script, Statement } from "../statement.js";
 import { assignments, claimOrTakeOver, setOf } from "../ticket.js";
 
-/** In the order of their claim. The last two are also the ticket's class. */
+/** The order in which tickets are claimed. The last two are also the ticket's class. */
 export const ORPHANED = -1;
 export const RESUMING = 0;
 export const NEW = 1;
 
-/** A due time for each class: nothing was due before it when the last claim looked, as far as that could see. */
+/** A due time for each class. No ticket was due before it when the last claim looked, as far as that claim could see. */
 export type LowWater = { readonly resuming: number; readonly fresh: number };
 export const everything: LowWater = { resuming: 0, fresh: 0 };
 type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
 export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 
 /**
- * A ticket that is due now becomes visible with its transaction, as a rule within this time; who has waited longer for a lock is found
- * by the next look at everything. All that was claimed in it is walked over, 120 pages of an index where 12,000 runs are claimed in a second.
+ * A ticket that is due now becomes visible with its transaction, as a rule within this time. A ticket whose transaction
+ * waited longer for a lock is found by the next look at everything. A claim walks over all that was claimed within this
+ * time, which is 120 pages of an index where 12,000 runs are claimed in a second.
  */
 const STRAGGLER_MS = 500;
 
@@ -24,60 +25,9 @@ export function claimVerb(sql: Sql): Claim {
   return sql.dialect.writableCtes ? inOneStatement(sql) : inSteps(sql);
 }
 
-/**
- * Tickets are updated by place: a lookup by key walks over all their versions that an old snapshot keeps. The
- * place is that of the version locked; if somebody wrote it after this statement's snapshot, it is not found there, but by key.
- */
+/** PostgreSQL: everything in one statement, one round trip. */
 function inOneStatement(sql: Sql): Claim {
-  const ticket = sql.table("ticket");
-  const lease = (where: string): string =>
-    `UPDATE ${ticket} AS t SET ${assignments(claimOrTakeOver(`picked.precedence = ${ORPHANED}`, "clock.now"))}
-     FROM picked, clock WHERE ${where}
-     RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at`;
-  const due = (klass: number, limit: string): string =>
-    `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
-       SELECT t.tid, t.ctid, t.due_at FROM ${ticket} AS t
-       WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
-         AND t.due_at >= ${klass === NEW ? ":low_fresh" : ":low_resuming"}::bigint AND t.due_at <= clock.now
-       ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
-  const claim = sql.prepare(
-    "claim",
-    `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
-     clock AS MATERIALIZED (SELECT :now AS now),
-     lane AS MATERIALIZED (
-       SELECT l.* FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
-     orphan AS MATERIALIZED (
-       SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
-         SELECT t.tid, t.ctid, t.pause_requested FROM ${ticket} AS t
-         WHERE t.owner == r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
-         LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
-       WHERE r.dead = 1),
-     resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
-     fresh AS MATERIALIZED (${due(
-       NEW,
-       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan WHERE pause_requested = 0), :reserved))`,
-     )}),
-     old AS (
-       (SELECT tid, ctid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
-       UNION ALL (SELECT tid, ctid, ${RESUMING}, due_at FROM resuming)),
-     picked AS MATERIALIZED (
-       (SELECT * FROM old ORDER BY precedence, due_at, tid
-        LIMIT (SELECT :limit - least(:reserved, (SELECT count(*) FROM fresh))))
-       UNION ALL
-       (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
-        LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
-     by_place AS (${lease("t.ctid = picked.ctid")}),
-     by_key AS (${lease("t.tid == picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
-     claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key),
-     stopped AS (
-       UPDATE ${ticket} AS t SET ${assignments(setOf("takeOverPausing", "clock.now"))}
-       FROM orphan WHERE t.tid == orphan.tid AND orphan.pause_requested = 1)
-     SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
-       CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
-     FROM clock LEFT JOIN me ON true LEFT JOIN claimed AS c ON true
-       LEFT JOIN ${sql.table("instance")} AS i ON i.iid == c.tid
-     ORDER BY c.precedence, c.due_at, c.tid`,
-  );
+  const claim = claimAll(sql);
   return {
     transaction: false,
     *script(request, from): Script<Result> {
@@ -106,82 +56,91 @@ function inOneStatement(sql: Sql): Claim {
   };
 }
 
-function inSteps(sql: Sql): Claim {
+function claimAll(sql: Sql): Statement {
   const ticket = sql.table("ticket");
-  const runners = sql.prepare(
-    "claim.runners",
-    `SELECT id, dead, :now AS now FROM ${sql.table("runner")} WHERE id = :runner OR dead = 1`,
+  const due = (klass: number, limit: string): string =>
+    `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
+       SELECT t.tid, t.ctid, t.due_at FROM ${ticket} AS t
+       WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
+         AND t.due_at >= ${klass === NEW ? ":low_fresh" : ":low_resuming"}::bigint AND t.due_at <= clock.now
+       ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
+  return sql.prepare(
+    "claim",
+    `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
+     clock AS MATERIALIZED (SELECT :now AS now),
+     lane AS MATERIALIZED (
+       SELECT l.* FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
+     orphan AS MATERIALIZED (
+       SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
+         SELECT t.tid, t.ctid, t.pause_requested FROM ${ticket} AS t
+         WHERE t.owner == r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
+         LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
+       WHERE r.dead = 1),
+     resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
+     fresh AS MATERIALIZED (${due(
+       NEW,
+       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan WHERE pause_requested = 0), :reserved))`,
+     )}),
+     old AS (
+       (SELECT tid, ctid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
+       UNION ALL (SELECT tid, ctid, ${RESUMING}, due_at FROM resuming)),
+     picked AS MATERIALIZED (
+       (SELECT * FROM old ORDER BY precedence, due_at, tid
+        LIMIT (SELECT :limit - least(:reserved, (SELECT count(*) FROM fresh))))
+       UNION ALL
+       (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
+        LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
+     ${leasePicked(ticket)},
+     stopped AS (
+       UPDATE ${ticket} AS t SET ${assignments(setOf("takeOverPausing", "clock.now"))}
+       FROM orphan WHERE t.tid == orphan.tid AND orphan.pause_requested = 1)
+     SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
+       CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
+     FROM clock LEFT JOIN me ON true LEFT JOIN claimed AS c ON true
+       LEFT JOIN ${sql.table("instance")} AS i ON i.iid == c.tid
+     ORDER BY c.precedence, c.due_at, c.tid`,
   );
-  const wanted = "t.tid, t.queue, t.handler, t.owner, t.class, t.due_at, t.pause_requested";
-  const orphans = sql.prepare(
-    "claim.orphans",
-    `SELECT ${wanted}
-     FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-       ON t.owner == r.id AND t.queue = :queue AND t.handler = :handler
-     LIMIT :limit ${sql.dialect.lockSkippingOf("t")}`,
-  );
-  const dueIn = dueByLanes(sql, wanted);
-  const picked = sql.rows("picked", "p", { tid: "key" });
-  const lease = sql.prepare(
-    "claim.lease",
-    sql.dialect.updateFrom({
-      table: "ticket",
-      alias: "t",
-      rows: picked,
-      on: "t.tid == p.tid",
-      set: claimOrTakeOver("t.owner IS NOT NULL", ":at"),
-    }),
-  );
-  const stop = sql.prepare(
-    "claim.stop",
-    sql.dialect.updateFrom({
-      table: "ticket",
-      alias: "t",
-      rows: picked,
-      on: "t.tid == p.tid",
-      set: setOf("takeOverPausing", ":at"),
-    }),
-  );
-  const read = sql.prepare(
-    "claim.read",
-    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes,
-       i.workflow, i.id, i.created_at, CASE WHEN p.precedence = ${NEW} THEN i.params END AS params,
-       p.precedence AS precedence
-     FROM ${sql.rows("claimed", "p", { tid: "key", precedence: "int" })}
-       ${sql.dialect.drivenJoin} ${ticket} AS t ON t.tid == p.tid
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid`,
-  );
+}
 
+/**
+ * CTEs that lease the picked tickets. Tickets are updated by place (`ctid`), since a lookup by key walks over all of
+ * their versions that an old snapshot keeps. The place is that of the version that was locked. If somebody wrote the
+ * ticket after this statement's snapshot, it is not found there, but by its key.
+ */
+function leasePicked(ticket: string): string {
+  const set = assignments(claimOrTakeOver(`picked.precedence = ${ORPHANED}`, "clock.now"));
+  const lease = (where: string): string =>
+    `UPDATE ${ticket} AS t SET ${set}
+     FROM picked, clock WHERE ${where}
+     RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at`;
+  return `by_place AS (${lease("t.ctid = picked.ctid")}),
+     by_key AS (${lease("t.tid == picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
+     claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key)`;
+}
+
+/** Everywhere else: look, lock, lease and read, in one transaction. */
+function inSteps(sql: Sql): Claim {
+  const { runners, lease, read } = leasingStatements(sql);
+  const takeOrphans = orphanTaker(sql);
+  const dueIn = dueByLanes(sql);
   return {
     transaction: true,
     *script(request, from): Script<Result> {
-      const { runner, limit } = request;
+      const { runner, lanes, limit } = request;
       const known = yield runners.with({ runner });
       const me = known.find((row) => row["id"] === runner);
       if (me === undefined || int(me, "dead") === 1) return dead;
       const now = int(me, "now");
 
-      const owners = known
-        .filter((row) => int(row, "dead") === 1)
-        .map((row) => ({ id: text(row, "id") }));
-      const mine: Row[] = [];
-      for (const { queue, handler } of owners.length === 0 ? [] : request.lanes) {
-        mine.push(...(yield orphans.with({ owners, queue, handler, limit })));
-      }
-      const stopped = mine.filter((row) => int(row, "pause_requested") === 1);
-      if (stopped.length > 0) yield stop.with({ picked: stopped.map(tidOf) });
-
-      const takenOver = mine.filter((row) => int(row, "pause_requested") === 0);
-      const resuming = yield* dueIn(request.lanes, RESUMING, now, from.resuming, limit);
+      const takenOver = yield* takeOrphans(
+        known.filter((row) => int(row, "dead") === 1),
+        request,
+      );
+      const resuming = yield* dueIn(lanes, RESUMING, now, from.resuming, limit);
       const old = [...takenOver, ...resuming];
       const reserved = Math.min(request.reservedForNew, limit);
-      const fresh = yield* dueIn(
-        request.lanes,
-        NEW,
-        now,
-        from.fresh,
-        Math.max(limit - old.length, reserved),
-      );
+      const room = Math.max(limit - old.length, reserved);
+      const fresh = yield* dueIn(lanes, NEW, now, from.fresh, room);
       const rows = pick(old, fresh, limit, reserved);
       const taken = rows.map((row) => ({
         tid: text(row, "tid"),
@@ -210,14 +169,78 @@ function inSteps(sql: Sql): Claim {
   };
 }
 
-/** The share for new runs is theirs only as far as there are any. */
+function leasingStatements(sql: Sql) {
+  const runners = sql.prepare(
+    "claim.runners",
+    `SELECT id, dead, :now AS now FROM ${sql.table("runner")} WHERE id = :runner OR dead = 1`,
+  );
+  const lease = sql.prepare(
+    "claim.lease",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: sql.rows("picked", "p", { tid: "key" }),
+      on: "t.tid == p.tid",
+      set: claimOrTakeOver("t.owner IS NOT NULL", ":at"),
+    }),
+  );
+  const read = sql.prepare(
+    "claim.read",
+    `SELECT t.tid, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes,
+       i.workflow, i.id, i.created_at, CASE WHEN p.precedence = ${NEW} THEN i.params END AS params,
+       p.precedence AS precedence
+     FROM ${sql.rows("claimed", "p", { tid: "key", precedence: "int" })}
+       ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == p.tid
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == t.tid`,
+  );
+  return { runners, lease, read };
+}
+
+/** The columns of a ticket that may be taken. */
+const wanted = "t.tid, t.queue, t.handler, t.owner, t.class, t.due_at, t.pause_requested";
+
+type OrphanTaker = (deadRunners: readonly Row[], request: ClaimRequest) => Script<Row[]>;
+
+/** Locks tickets of dead runners. Those that were asked to pause are paused; the others are answered. */
+function orphanTaker(sql: Sql): OrphanTaker {
+  const orphans = sql.prepare(
+    "claim.orphans",
+    `SELECT ${wanted}
+     FROM ${sql.rows("owners", "r", { id: "key" })} ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ${sql.dialect.throughIndex("ticket_owner")}
+       ON t.owner == r.id AND t.queue = :queue AND t.handler = :handler
+     LIMIT :limit ${sql.dialect.lockSkippingOf("t")}`,
+  );
+  const stop = sql.prepare(
+    "claim.stop",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: sql.rows("picked", "p", { tid: "key" }),
+      on: "t.tid == p.tid",
+      set: setOf("takeOverPausing", ":at"),
+    }),
+  );
+  return function* takeOrphans(deadRunners, { lanes, limit }) {
+    if (deadRunners.length === 0) return [];
+    const owners = deadRunners.map((row) => ({ id: text(row, "id") }));
+    const found: Row[] = [];
+    for (const { queue, handler } of lanes) {
+      found.push(...(yield orphans.with({ owners, queue, handler, limit })));
+    }
+    const pausing = found.filter((row) => int(row, "pause_requested") === 1);
+    if (pausing.length > 0) yield stop.with({ picked: pausing.map(tidOf) });
+    return found.filter((row) => int(row, "pause_requested") === 0);
+  };
+}
+
+/** The places reserved for new runs are theirs only as far as there are new runs. */
 function pick(old: readonly Row[], fresh: readonly Row[], limit: number, reserved: number): Row[] {
   const kept = old.slice(0, limit - Math.min(reserved, fresh.length));
   return [...kept, ...fresh.slice(0, limit - kept.length)];
 }
 
-/** One index range per lane, each ending in LIMIT: the cost does not depend on rows it may not take. */
-function dueByLanes(sql: Sql, wanted: string) {
+/** One range of the index for each lane, ending in LIMIT, so that the cost does not depend on rows it may not take. */
+function dueByLanes(sql: Sql) {
   const lanesMax = sql.dialect.unionMax;
   const byCount = new Map<number, Statement>();
   const statementFor = (lanes: number): Statement => {
@@ -268,7 +291,7 @@ const dead: Result = { answer: { kind: "dead" }, lowWater: everything };
 
 type Taken = { readonly precedence: number; readonly dueAt: number };
 
-/** Each class is taken in order of due times, over all lanes. */
+/** Each class is taken in the order of due times, over all lanes. */
 function lowWaterAfter(
   { limit, reservedForNew }: ClaimRequest,
   from: LowWater,

@@ -8,17 +8,47 @@ import { assignments, birthOf, setOf } from "../ticket.js";
 import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
 import { statusOfRow } from "./status.js";
 
-/** A terminate and a restart have an operation id; the others may be done again. */
+/** A terminate and a restart have an operation id; the other commands may be carried out again. */
 export type Control = Verb<
   [command: ControlCommand, target: Target, operationId: string | null],
   ControlAnswer
 >;
 
-/**
- * Locks the ticket, asks the transition table, writes what it says. The table decides; the statements
- * only know how each state looks in the database.
- */
+/** Locks the ticket, asks the transition table what the command does, and makes that edge. The table decides. */
 export function controlVerb(sql: Sql, newId: () => string): Control {
+  const { find, lockTicket, lockInstance, read } = lookingStatements(sql);
+  const carryOut = doer(sql);
+  const tellHooks = teller(sql, newId);
+  return {
+    transaction: true,
+    *script(command, target, operationId): Script<ControlAnswer> {
+      const [found] = yield find.with({ workflow: target.workflow, id: target.id });
+      if (found === undefined) return { kind: "notFound" };
+      const iid = text(found, "iid");
+      const [ticket] = yield lockTicket.with({ iid });
+      yield lockInstance.with({ iid });
+      const [row] = yield read.with({ iid, operation_id: operationId });
+      if (row === undefined) return { kind: "notFound" };
+      // A restart made the ticket after we looked for it. It must be locked before the instance, so we start over.
+      if (ticket === undefined && textOrNull(row, "state") !== null) throw new Raced();
+      const status = statusOfRow(row);
+      if (status === "unknown") throw new Error(`instance ${iid} is live without a ticket`);
+      const owner = textOrNull(row, "owner");
+      if (int(row, "done") === 1) return { kind: "ok", status, owner };
+
+      const outcome = transition(status, command);
+      if ("refused" in outcome) return { kind: "terminal", status };
+      const edge = userEdge(status, command);
+      if (edge !== null) {
+        yield* carryOut(edge, row, operationId);
+        yield* tellHooks(edge, target, row);
+      }
+      return { kind: "ok", status: outcome.state, owner };
+    },
+  };
+}
+
+function lookingStatements(sql: Sql) {
   const find = sql.prepare(
     "control.find",
     `SELECT iid FROM ${sql.table("instance")} WHERE workflow = :workflow AND id = :id`,
@@ -41,6 +71,13 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
        THEN 1 ELSE 0 END AS done
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
+  return { find, lockTicket, lockInstance, read };
+}
+
+/** Makes an edge; the ticket and the instance are locked. */
+function doer(
+  sql: Sql,
+): (edge: UserEdgeName, row: Row, operationId: string | null) => Script<void> {
   const update = (edge: UserEdgeName): Statement =>
     sql.prepare(
       `control.${edge}`,
@@ -63,6 +100,26 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
     "control.remove",
     `DELETE FROM ${sql.table("ticket")} WHERE tid = :iid`,
   );
+  const { keepPastRun, rememberClaim, renew, rebuildTicket } = restartingStatements(sql);
+  return function* (edge, row, operationId) {
+    const iid = text(row, "iid");
+    const at = int(row, "now");
+    if (edge === "restart") {
+      yield keepPastRun.with({ iid, at, operation_id: operationId });
+      yield rememberClaim.with({ iid });
+      yield removeTicket.with({ iid });
+      yield renew.with({ iid });
+      yield rebuildTicket.with({ iid, at });
+    } else if (edge === "terminate") {
+      yield terminate.with({ iid, at, operation_id: operationId });
+      yield removeTicket.with({ iid });
+    } else {
+      yield updates[edge].with({ iid, at });
+    }
+  };
+}
+
+function restartingStatements(sql: Sql) {
   const keepPastRun = sql.prepare(
     "control.past",
     `INSERT INTO ${sql.table("past_run")} (iid, run_no, status, output, error, started_at, finished_at, terminated_by, restarted_by)
@@ -70,7 +127,7 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
        COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at), i.terminated_by, :operation_id
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
-  /** A live run's ticket goes first; the new one carries the next claim number, which fences the old run. */
+  // A live run's ticket is deleted before the new one is made. The new one has the next claim number, which fences the old run.
   const rememberClaim = sql.prepare(
     "control.claim",
     `UPDATE ${sql.table("instance")} SET
@@ -90,56 +147,16 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
      SELECT i.iid, i.queue, i.workflow, ${birth.values}
      FROM ${sql.table("instance")} AS i WHERE i.iid = :iid`,
   );
+  return { keepPastRun, rememberClaim, renew, rebuildTicket };
+}
 
+/** Posts an edge to the outbox, where a hook is registered for it. */
+function teller(
+  sql: Sql,
+  newId: () => string,
+): (edge: UserEdgeName, target: Target, row: Row) => Script<void> {
   const post = poster(sql, "control");
-
-  return {
-    transaction: true,
-    *script(command, target, operationId): Script<ControlAnswer> {
-      const [found] = yield find.with({ workflow: target.workflow, id: target.id });
-      if (found === undefined) return { kind: "notFound" };
-      const iid = text(found, "iid");
-      const [ticket] = yield lockTicket.with({ iid });
-      yield lockInstance.with({ iid });
-      const [row] = yield read.with({ iid, operation_id: operationId });
-      if (row === undefined) return { kind: "notFound" };
-      // A ticket that appeared after the look (a restart) must be locked before the instance: start over.
-      if (ticket === undefined && textOrNull(row, "state") !== null) throw new Raced();
-      const status = statusOfRow(row);
-      if (status === "unknown") throw new Error(`instance ${iid} is live without a ticket`);
-      const owner = textOrNull(row, "owner");
-      if (int(row, "done") === 1) return { kind: "ok", status, owner };
-
-      const outcome = transition(status, command);
-      if ("refused" in outcome) return { kind: "terminal", status };
-      const edge = userEdge(status, command);
-      if (edge !== null) {
-        yield* carryOut(edge, row, operationId);
-        yield* tellHooks(edge, target, row);
-      }
-      return { kind: "ok", status: outcome.state, owner };
-    },
-  };
-
-  function* carryOut(edge: UserEdgeName, row: Row, operationId: string | null): Script<void> {
-    const iid = text(row, "iid");
-    const at = int(row, "now");
-    if (edge === "restart") {
-      yield keepPastRun.with({ iid, at, operation_id: operationId });
-      yield rememberClaim.with({ iid });
-      yield removeTicket.with({ iid });
-      yield renew.with({ iid });
-      yield rebuildTicket.with({ iid, at });
-    } else if (edge === "terminate") {
-      yield terminate.with({ iid, at, operation_id: operationId });
-      yield removeTicket.with({ iid });
-    } else {
-      yield updates[edge].with({ iid, at });
-    }
-  }
-
-  function* tellHooks(edge: UserEdgeName, target: Target, row: Row): Script<void> {
-    const { workflow, id: instanceId } = target;
+  return function* (edge, { workflow, id: instanceId }, row) {
     const [iid, at, run] = [text(row, "iid"), int(row, "now"), int(row, "run_no")];
     const told = { workflow, instanceId, runNumber: run };
     if (edge === "terminate" && isHooked(row, "onInstanceFinished")) {
@@ -155,5 +172,5 @@ export function controlVerb(sql: Sql, newId: () => string): Control {
       const id = postId.once("resume", newId(), iid);
       yield post("onWorkflowEnqueued", [{ ...told, id, reason: "resume" }], at);
     }
-  }
+  };
 }

@@ -22,18 +22,19 @@ const columns = {
   origin: "key",
 } as const;
 
-/** In UTF-16 units; as escaped UTF-8 it can take four times as many bytes. */
+/** The most params of one statement, in UTF-16 units. As escaped UTF-8 they can take four times as many bytes. */
 const CHUNK_LENGTH = 2 * 1024 * 1024;
 
-/** `hooked`: the caller's hook may not be registered yet. */
+/** With `hooked` the caller has code for `onWorkflowEnqueued`, which may not be registered yet. */
 export type Create = Verb<
   [items: readonly NewInstance[], runner: string | null, hooked: boolean],
   CreateAnswer[]
 >;
 
 /**
- * `hasty` is for those who travel with the one who meets a lock: on PostgreSQL it waits longer than another process's
- * commit takes, as a rule. MySQL waits in whole seconds, so it looks first; what comes between, it waits for.
+ * How long a create waits for a lock. `hasty` is for requests that travel together: one that meets a lock must not hold up
+ * the others. On PostgreSQL a hasty create waits a little longer than another process's commit takes as a rule. MySQL
+ * waits in whole seconds, so a hasty create looks first there; for a lock that is taken after that look, it waits.
  */
 type LockPatience = "patient" | "hasty";
 const HASTY_LOCK_WAIT = "50ms";
@@ -42,7 +43,7 @@ export function createVerb(sql: Sql, patience: LockPatience = "patient"): Create
   return sql.dialect.writableCtes ? inOneStatement(sql, patience) : inSteps(sql, patience);
 }
 
-/** For many requests at once. */
+/** Writes the instances of many requests at once. */
 export function createTogetherVerb(sql: Sql): Create {
   return { ...createVerb(sql, "hasty"), answersLocked: true };
 }
@@ -51,7 +52,7 @@ function existingItems(sql: Sql): Statement {
   return sql.prepare("create.existing", existingItemsText(sql));
 }
 
-/** Fails where an open transaction has taken one of the ids. */
+/** Fails if an open transaction has taken one of the ids. */
 function existingItemsOrFail(sql: Sql): Statement {
   const body = existingItemsText(sql, sql.dialect.throughIndex("instance_id"));
   return sql.prepare("create.existing.or-fail", `${body} ${sql.dialect.shareOrFailOf("i")}`);
@@ -64,7 +65,7 @@ function existingItemsText(sql: Sql, through = ""): string {
        ON i.workflow == r.workflow AND i.id = r.id`;
 }
 
-/** Inside a user's transaction, which a savepoint keeps usable where an insert that fails would spoil it. */
+/** Creates inside a user's transaction, which a savepoint keeps usable where a failed insert would spoil it. */
 export function createWithinVerb(sql: Sql): Create {
   const create = createVerb(sql);
   if (!sql.dialect.savepointOnInsert) return create;
@@ -101,43 +102,18 @@ export function createWithinVerb(sql: Sql): Create {
   };
 }
 
-/** A runner that was declared dead must not be given anything: nobody would look for it there. */
+/** Whether the runner is alive. A dead one must not be given anything, since nobody would look for it there. */
 export function aliveSql(sql: Sql): string {
   return `SELECT 1 FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0`;
 }
 
+/** PostgreSQL: instances, tickets and posted rows in one statement, one round trip. */
 function inOneStatement(sql: Sql, patience: LockPatience): Create {
   const existing = existingItems(sql);
-  // It lasts until the end of the transaction, so in a user's there is none.
+  // The setting lasts until the end of the transaction, so a create inside a user's transaction leaves it alone.
   const lockWait = patience === "hasty" ? HASTY_LOCK_WAIT : null;
-  const insert = (leased: boolean): Statement => {
-    const ticket = birthOf(leased ? "createLeased" : "create", "clock.now");
-    const isBorn = isAmong("i.iid", "SELECT iid FROM born");
-    return sql.prepare(
-      `create.${leased ? "leased" : "queued"}`,
-      `WITH item AS MATERIALIZED (
-         SELECT * FROM ${sql.rows("items", "r", columns)} ${leased ? `WHERE EXISTS (${aliveSql(sql)})` : ""}),
-       clock AS MATERIALIZED (
-         SELECT :now AS now, CASE WHEN :lockWait::text IS NOT NULL
-           THEN set_config('lock_timeout', :lockWait::text, true) END AS lock_wait),
-       born AS (
-         INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
-         SELECT i.iid, i.workflow, i.id, i.queue, 1, 'live', i.params, i.origin, clock.now FROM item AS i, clock
-         ON CONFLICT DO NOTHING RETURNING iid, created_at),
-       queued AS (
-         INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
-         SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM item AS i, clock WHERE ${isBorn}),
-       posted AS (${postSelected(
-         sql,
-         `SELECT 'create.1.' || i.iid, 'onWorkflowEnqueued', i.workflow, i.id, 1, 'create', clock.now, clock.now
-          FROM item AS i, clock
-          WHERE ${isBorn} AND (:hooked::int = 1 OR ${isRegistered(sql, "onWorkflowEnqueued")})`,
-       )})
-       SELECT iid, created_at FROM born`,
-    );
-  };
-  const queued = insert(false);
-  const leased = insert(true);
+  const queued = insertAll(sql, "create.queued", "create");
+  const leased = insertAll(sql, "create.leased", "createLeased");
   return {
     transaction: false,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
@@ -146,60 +122,47 @@ function inOneStatement(sql: Sql, patience: LockPatience): Create {
       let born = runner === null ? [] : yield leased.with({ ...values, runner });
       const eager = born.length > 0;
       if (!eager) born = yield queued.with(values);
-      // The conflicting row may be newer than the insert's snapshot, so it takes a second look.
+      // The row that has the id may be newer than the insert's snapshot, so it takes a second statement to see it.
       const found = born.length < items.length ? yield existing.with({ items: rows }) : [];
       return answers(items, born, found, eager);
     },
   };
 }
 
+function insertAll(sql: Sql, name: string, edge: "create" | "createLeased"): Statement {
+  const ticket = birthOf(edge, "clock.now");
+  const isBorn = isAmong("i.iid", "SELECT iid FROM born");
+  return sql.prepare(
+    name,
+    `WITH item AS MATERIALIZED (
+       SELECT * FROM ${sql.rows("items", "r", columns)} ${edge === "createLeased" ? `WHERE EXISTS (${aliveSql(sql)})` : ""}),
+     clock AS MATERIALIZED (
+       SELECT :now AS now, CASE WHEN :lockWait::text IS NOT NULL
+         THEN set_config('lock_timeout', :lockWait::text, true) END AS lock_wait),
+     born AS (
+       INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
+       SELECT i.iid, i.workflow, i.id, i.queue, 1, 'live', i.params, i.origin, clock.now FROM item AS i, clock
+       ON CONFLICT DO NOTHING RETURNING iid, created_at),
+     queued AS (
+       INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
+       SELECT i.iid, i.queue, i.workflow, ${ticket.values} FROM item AS i, clock WHERE ${isBorn}),
+     posted AS (${postSelected(
+       sql,
+       `SELECT 'create.1.' || i.iid, 'onWorkflowEnqueued', i.workflow, i.id, 1, 'create', clock.now, clock.now
+        FROM item AS i, clock
+        WHERE ${isBorn} AND (:hooked::int = 1 OR ${isRegistered(sql, "onWorkflowEnqueued")})`,
+     )})
+     SELECT iid, created_at FROM born`,
+  );
+}
+
+/** Everywhere else: look which ids are taken, then insert the others, in one transaction. */
 function inSteps(sql: Sql, patience: LockPatience): Create {
   const existing = existingItems(sql);
   const existingAtFirst = patience === "hasty" ? existingItemsOrFail(sql) : existing;
-  const registered = hookedColumn(sql);
-  const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
-  const nowAndAlive = sql.prepare(
-    "create.alive",
-    `SELECT :now AS now, EXISTS (${aliveSql(sql)}) AS alive, ${registered}`,
-  );
+  const { now, nowAndAlive, queued, leased } = bornStatements(sql);
+  const insertWhatIsFree = inserter(sql);
   const post = poster(sql, "create");
-  const insertInstances = sql.prepare(
-    "create.instances",
-    `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
-     SELECT r.iid, r.workflow, r.id, r.queue, 1, 'live', r.params, r.origin, :at FROM ${sql.rows("items", "r", columns)}`,
-  );
-  const insertTickets = (leased: boolean): Statement => {
-    const ticket = birthOf(leased ? "createLeased" : "create", ":at");
-    return sql.prepare(
-      `create.tickets.${leased ? "leased" : "queued"}`,
-      `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
-       SELECT r.iid, r.queue, r.workflow, ${ticket.values} FROM ${sql.rows("items", "r", columns)}`,
-    );
-  };
-  const queued = insertTickets(false);
-  const leased = insertTickets(true);
-
-  /** Someone else's insert of the same id can win between the look and ours: then row by row. */
-  function* insertWhatIsFree(
-    items: readonly NewInstance[],
-    at: number,
-  ): Script<readonly NewInstance[]> {
-    if (yield* attempt(items, at)) return items;
-    const kept: NewInstance[] = [];
-    for (const item of items) if (yield* attempt([item], at)) kept.push(item);
-    return kept;
-  }
-
-  function* attempt(items: readonly NewInstance[], at: number): Script<boolean> {
-    try {
-      yield insertInstances.with({ items: items.map(toRow), at });
-      return true;
-    } catch (error) {
-      if (sql.dialect.classify(error) !== "duplicate") throw error;
-      return false;
-    }
-  }
-
   return {
     transaction: true,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
@@ -228,6 +191,54 @@ function inSteps(sql: Sql, patience: LockPatience): Create {
   };
 }
 
+function bornStatements(sql: Sql) {
+  const registered = hookedColumn(sql);
+  const now = sql.prepare("create.now", `SELECT :now AS now, 0 AS alive, ${registered}`);
+  const nowAndAlive = sql.prepare(
+    "create.alive",
+    `SELECT :now AS now, EXISTS (${aliveSql(sql)}) AS alive, ${registered}`,
+  );
+  const insertTickets = (name: string, edge: "create" | "createLeased"): Statement => {
+    const ticket = birthOf(edge, ":at");
+    return sql.prepare(
+      name,
+      `INSERT INTO ${sql.table("ticket")} (tid, queue, handler, ${ticket.columns})
+       SELECT r.iid, r.queue, r.workflow, ${ticket.values} FROM ${sql.rows("items", "r", columns)}`,
+    );
+  };
+  const queued = insertTickets("create.tickets.queued", "create");
+  const leased = insertTickets("create.tickets.leased", "createLeased");
+  return { now, nowAndAlive, queued, leased };
+}
+
+type Inserter = (items: readonly NewInstance[], at: number) => Script<readonly NewInstance[]>;
+
+/** Inserts instances. Another insert of the same id may have won since we looked; then they go one by one. */
+function inserter(sql: Sql): Inserter {
+  const insertInstances = sql.prepare(
+    "create.instances",
+    `INSERT INTO ${sql.table("instance")} (iid, workflow, id, queue, run_no, status, params, origin, created_at)
+     SELECT r.iid, r.workflow, r.id, r.queue, 1, 'live', r.params, r.origin, :at FROM ${sql.rows("items", "r", columns)}`,
+  );
+
+  function* attempt(items: readonly NewInstance[], at: number): Script<boolean> {
+    try {
+      yield insertInstances.with({ items: items.map(toRow), at });
+      return true;
+    } catch (error) {
+      if (sql.dialect.classify(error) !== "duplicate") throw error;
+      return false;
+    }
+  }
+
+  return function* insertWhatIsFree(items, at) {
+    if (yield* attempt(items, at)) return items;
+    const kept: NewInstance[] = [];
+    for (const item of items) if (yield* attempt([item], at)) kept.push(item);
+    return kept;
+  };
+}
+
 function enqueued({ iid, workflow, id }: NewInstance): Posted {
   return {
     id: postId.create(iid),
@@ -238,7 +249,7 @@ function enqueued({ iid, workflow, id }: NewInstance): Posted {
   };
 }
 
-/** Several statements of one transaction, each well below MariaDB's default packet of 16 MiB. */
+/** Splits items over several statements, each well below MariaDB's default packet of 16 MiB. */
 function byBytes(items: readonly NewInstance[]): NewInstance[][] {
   const chunks: NewInstance[][] = [];
   let room = 0;
@@ -254,7 +265,7 @@ function byBytes(items: readonly NewInstance[]): NewInstance[][] {
   return chunks;
 }
 
-/** Two that insert the same ids at the same time wait for one another, but not in a circle. */
+/** Two creates that insert the same ids at the same time then wait for one another, but not in a circle. */
 function inLockOrder(items: readonly NewInstance[]): readonly NewInstance[] {
   return items.toSorted((a, b) => compare(a.workflow, b.workflow) || compare(a.id, b.id));
 }
@@ -263,7 +274,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** One batch may name an id twice: the first wins. */
+/** One batch may name an id twice; the first one wins. */
 export function firstOfEachId<T extends { readonly workflow?: unknown; readonly id?: unknown }>(
   items: readonly T[],
 ): T[] {
@@ -297,7 +308,7 @@ function answers(
   });
 }
 
-/** Where params would only be sent. */
+/** The row without its params, for statements that have no use for them. */
 function toKey(item: NewInstance): ReturnType<typeof toRow> {
   return { ...toRow(item), params: null };
 }

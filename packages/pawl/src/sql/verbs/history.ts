@@ -5,7 +5,7 @@ import type { HistoryRow, HistoryPage, HistoryQuery } from "../../store/store.js
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 import { stepSelection, toStep } from "../step-row.js";
-import { toEvent } from "./event-rows.js";
+import { toEvent } from "./events/reading.js";
 import { statusOfRow } from "./status.js";
 
 const RUNS_LISTED = 100;
@@ -13,54 +13,16 @@ const ATTEMPTS_LISTED = 100;
 
 export type HistoryVerb = Verb<[target: Target, query: HistoryQuery], HistoryPage | null>;
 type Order = HistoryQuery["order"];
-/** Where the page starts in each of the two sequences. */
+/** Where a page starts in each of the two sequences. */
 type HistoryPosition = { readonly step: number; readonly event: number };
 
 /**
- * Steps come in call order and events in arrival order, each straight from its primary key; a page is a
- * merge of the two by time. The cursor holds a position in both.
+ * Reads a page of a run's history. Steps come in the order of their calls and events in the order of their arrival, each
+ * straight from its primary key; the page merges the two by time. The cursor holds a position in both.
  */
 export function historyVerb(sql: Sql): HistoryVerb {
-  const instance = sql.prepare(
-    "history.instance",
-    `SELECT i.iid, i.run_no, i.status, i.output, i.error, COALESCE(i.started_at, t.started_at) AS started_at,
-       i.finished_at, t.state, t.pause_requested
-     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
-     WHERE i.workflow = :workflow AND i.id = :id`,
-  );
-  const pastRuns = sql.prepare(
-    "history.runs",
-    `SELECT run_no, status, output, error, started_at, finished_at FROM ${sql.table("past_run")}
-     WHERE iid = :iid ORDER BY run_no DESC LIMIT :limit`,
-  );
-  const keyset = (column: string, order: Order): string =>
-    order === "oldest"
-      ? `${column} > :after ORDER BY ${column} ASC LIMIT :limit`
-      : `${column} < :after ORDER BY ${column} DESC LIMIT :limit`;
-  const steps = (order: Order) =>
-    sql.prepare(
-      `history.steps.${order}`,
-      `SELECT ${stepSelection} FROM ${sql.table("step")} AS s
-       WHERE s.iid = :iid AND s.run_no = :run_no AND ${keyset("s.ord", order)}`,
-    );
-  const events = (order: Order) =>
-    sql.prepare(
-      `history.events.${order}`,
-      `SELECT e.number, e.kind, e.type, e.payload, e.created_at, e.delivered_at, e.consumed_by
-       FROM ${sql.table("event")} AS e
-       WHERE e.iid = :iid AND e.run_no = :run_no AND ${keyset("e.number", order)}`,
-    );
-  const attempts = sql.prepare(
-    "history.attempts",
-    `SELECT a.ord, a.n, a.started_at, a.ended_at, a.error
-     FROM ${sql.rows("steps", "s", { ord: "int", listed_after: "int" })} ${sql.dialect.drivenJoin} ${sql.table("attempt")} AS a
-       ON a.iid = :iid AND a.run_no = :run_no AND a.ord = s.ord AND a.n > s.listed_after`,
-  );
-  const read = {
-    oldest: { steps: steps("oldest"), events: events("oldest") },
-    newest: { steps: steps("newest"), events: events("newest") },
-  };
-
+  const { instance, pastRuns, read } = pageStatements(sql);
+  const attemptsOf = attemptReader(sql);
   return {
     transaction: false,
     *script(target, query): Script<HistoryPage | null> {
@@ -102,13 +64,60 @@ export function historyVerb(sql: Sql): HistoryVerb {
         : { runNumber, runs, items, hasNextPage: false };
     },
   };
+}
 
-  /** The latest attempts of the steps that needed more than one, or still do. */
-  function* attemptsOf(
-    iid: string,
-    runNumber: number,
-    of: readonly StepRecord[],
-  ): Script<Map<number, AttemptRecord[]>> {
+function pageStatements(sql: Sql) {
+  const instance = sql.prepare(
+    "history.instance",
+    `SELECT i.iid, i.run_no, i.status, i.output, i.error, COALESCE(i.started_at, t.started_at) AS started_at,
+       i.finished_at, t.state, t.pause_requested
+     FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
+     WHERE i.workflow = :workflow AND i.id = :id`,
+  );
+  const pastRuns = sql.prepare(
+    "history.runs",
+    `SELECT run_no, status, output, error, started_at, finished_at FROM ${sql.table("past_run")}
+     WHERE iid = :iid ORDER BY run_no DESC LIMIT :limit`,
+  );
+  const keyset = (column: string, order: Order): string =>
+    order === "oldest"
+      ? `${column} > :after ORDER BY ${column} ASC LIMIT :limit`
+      : `${column} < :after ORDER BY ${column} DESC LIMIT :limit`;
+  const steps = (order: Order) =>
+    sql.prepare(
+      `history.steps.${order}`,
+      `SELECT ${stepSelection} FROM ${sql.table("step")} AS s
+       WHERE s.iid = :iid AND s.run_no = :run_no AND ${keyset("s.ord", order)}`,
+    );
+  const events = (order: Order) =>
+    sql.prepare(
+      `history.events.${order}`,
+      `SELECT e.number, e.kind, e.type, e.payload, e.created_at, e.delivered_at, e.consumed_by
+       FROM ${sql.table("event")} AS e
+       WHERE e.iid = :iid AND e.run_no = :run_no AND ${keyset("e.number", order)}`,
+    );
+  const read = {
+    oldest: { steps: steps("oldest"), events: events("oldest") },
+    newest: { steps: steps("newest"), events: events("newest") },
+  };
+  return { instance, pastRuns, read };
+}
+
+type AttemptReader = (
+  iid: string,
+  runNumber: number,
+  of: readonly StepRecord[],
+) => Script<Map<number, AttemptRecord[]>>;
+
+/** Reads the latest attempts of the steps that needed more than one, or still do. */
+function attemptReader(sql: Sql): AttemptReader {
+  const attempts = sql.prepare(
+    "history.attempts",
+    `SELECT a.ord, a.n, a.started_at, a.ended_at, a.error
+     FROM ${sql.rows("steps", "s", { ord: "int", listed_after: "int" })} ${sql.dialect.drivenJoin} ${sql.table("attempt")} AS a
+       ON a.iid = :iid AND a.run_no = :run_no AND a.ord = s.ord AND a.n > s.listed_after`,
+  );
+  return function* (iid, runNumber, of) {
     const log = new Map<number, AttemptRecord[]>();
     const retried = of.filter((step) => step.attempts > 1 || step.status !== "completed");
     if (retried.length === 0) return log;
@@ -124,7 +133,7 @@ export function historyVerb(sql: Sql): HistoryVerb {
       log.set(attempt.ord, [...(log.get(attempt.ord) ?? []), attempt]);
     }
     return log;
-  }
+  };
 }
 
 /** Where the next page starts: after the last entry of each kind. */
@@ -157,7 +166,7 @@ function merge(steps: readonly Row[], events: readonly Row[], order: Order): Ent
   return merged;
 }
 
-/** At equal times the step was called before the event came: a wait is registered before it is answered. */
+/** At equal times the step comes first: a wait is registered before an event answers it. */
 function stepFirst(step: Row, event: Row, order: Order): boolean {
   const [called, came] = [int(step, "started_at"), int(event, "created_at")];
   return order === "oldest" ? called <= came : called > came;

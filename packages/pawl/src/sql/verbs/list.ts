@@ -11,7 +11,7 @@ import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js
 import type { Row, Script, Statement } from "../statement.js";
 import { statusOfRow } from "./status.js";
 
-/** A filter on a live status walks the live instances; these bound one page's walk. */
+/** A filter on a live status walks over the live instances. These limits bound the walk of one page. */
 const WINDOW = 1_000;
 const MAX_WINDOWS = 20;
 
@@ -66,50 +66,9 @@ export type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
 
 type Order = ListQuery["order"];
 
-/** One index, (workflow, status, created_at, iid), serves every list: each status is a range of it. */
+/** One index, (workflow, status, created_at, iid), serves every list, since each status is a range of it. */
 export function listVerb(sql: Sql): List {
-  const range = (status: string, order: Order, limit: string): string => {
-    const [beyond, direction] = order === "oldest" ? [">", "ASC"] : ["<", "DESC"];
-    return `SELECT iid, created_at FROM ${sql.table("instance")}
-      WHERE workflow = :workflow AND status = ${status} AND created_at ${beyond}= :at
-        AND (created_at ${beyond} :at OR iid ${beyond} :iid)
-      ORDER BY created_at ${direction}, iid ${direction} LIMIT ${limit}`;
-  };
-  const pageOf = (from: string, order: Order): string => {
-    const direction = order === "oldest" ? "ASC" : "DESC";
-    return `SELECT ${fields} FROM (${from}) AS k
-      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
-      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
-      ORDER BY i.created_at ${direction}, i.iid ${direction} LIMIT :limit`;
-  };
-  const byOrder = (name: string, build: (order: Order) => string): Record<Order, Statement> => ({
-    oldest: sql.prepare(`list.${name}.oldest`, build("oldest")),
-    newest: sql.prepare(`list.${name}.newest`, build("newest")),
-  });
-  const all = byOrder("all", (order) =>
-    pageOf(
-      ["'live'", "'complete'", "'errored'", "'terminated'"]
-        .map((status, n) => `SELECT * FROM (${range(status, order, ":limit")}) AS r${n}`)
-        .join(" UNION ALL "),
-      order,
-    ),
-  );
-  const ended = byOrder("ended", (order) => pageOf(range(":status", order, ":limit"), order));
-  // Narrow: most rows of a window are only looked at.
-  const live = byOrder(
-    "live",
-    (order) =>
-      `SELECT k.iid, k.created_at, 'live' AS status, t.state, t.pause_requested
-       FROM (${range("'live'", order, ":limit")}) AS k
-         ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == k.iid`,
-  );
-  const byIid = sql.prepare(
-    "list.rows",
-    `SELECT ${fields} FROM ${sql.rows("keys", "k", { iid: "key" })}
-       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
-       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid`,
-  );
-
+  const { all, ended, live, byIid } = listStatements(sql);
   return {
     transaction: false,
     *script(query): Script<Page<InstanceRecord>> {
@@ -134,7 +93,7 @@ export function listVerb(sql: Sql): List {
     return cut(rows.map(toInstance), pageSize);
   }
 
-  /** Pages may come short, never wrong: a walk that found too little ends at its last row and says there is more. */
+  /** A page may be short, but never wrong: a walk that found too little ends at its last row and says there is more. */
   function* walk(
     query: ListQuery,
     status: InstanceStatusName,
@@ -163,6 +122,51 @@ export function listVerb(sql: Sql): List {
     const found = inOrder(rows, query.order).map(toInstance);
     return { items: found, end };
   }
+}
+
+function listStatements(sql: Sql) {
+  const range = (status: string, order: Order, limit: string): string => {
+    const [beyond, direction] = order === "oldest" ? [">", "ASC"] : ["<", "DESC"];
+    return `SELECT iid, created_at FROM ${sql.table("instance")}
+      WHERE workflow = :workflow AND status = ${status} AND created_at ${beyond}= :at
+        AND (created_at ${beyond} :at OR iid ${beyond} :iid)
+      ORDER BY created_at ${direction}, iid ${direction} LIMIT ${limit}`;
+  };
+  const pageOf = (from: string, order: Order): string => {
+    const direction = order === "oldest" ? "ASC" : "DESC";
+    return `SELECT ${fields} FROM (${from}) AS k
+      ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
+      LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid
+      ORDER BY i.created_at ${direction}, i.iid ${direction} LIMIT :limit`;
+  };
+  const byOrder = (name: string, build: (order: Order) => string): Record<Order, Statement> => ({
+    oldest: sql.prepare(`list.${name}.oldest`, build("oldest")),
+    newest: sql.prepare(`list.${name}.newest`, build("newest")),
+  });
+  const all = byOrder("all", (order) =>
+    pageOf(
+      ["'live'", "'complete'", "'errored'", "'terminated'"]
+        .map((status, n) => `SELECT * FROM (${range(status, order, ":limit")}) AS r${n}`)
+        .join(" UNION ALL "),
+      order,
+    ),
+  );
+  const ended = byOrder("ended", (order) => pageOf(range(":status", order, ":limit"), order));
+  // Few columns, since most rows of a window are only looked at.
+  const live = byOrder(
+    "live",
+    (order) =>
+      `SELECT k.iid, k.created_at, 'live' AS status, t.state, t.pause_requested
+       FROM (${range("'live'", order, ":limit")}) AS k
+         ${sql.dialect.drivenJoin} ${sql.table("ticket")} AS t ON t.tid == k.iid`,
+  );
+  const byIid = sql.prepare(
+    "list.rows",
+    `SELECT ${fields} FROM ${sql.rows("keys", "k", { iid: "key" })}
+       ${sql.dialect.drivenJoin} ${sql.table("instance")} AS i ON i.iid == k.iid
+       LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid`,
+  );
+  return { all, ended, live, byIid };
 }
 
 function toPosition(row: Row): ListPosition {

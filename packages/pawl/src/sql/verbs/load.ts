@@ -10,9 +10,9 @@ import type { Row, Script } from "../statement.js";
 import { inStepColumns, stepFields, stepSelection, toStep } from "../step-row.js";
 import { stateWord } from "../ticket.js";
 import { ORPHANED, RESUMING, toClaimed } from "./claim.js";
-import { toEvent } from "./event-rows.js";
+import { toEvent } from "./events/reading.js";
 
-/** How much history one statement may bring; a bigger one loads alone, in pages. */
+/** How much history one statement may bring. A bigger history is loaded alone, in pages. */
 const PAGE_BYTES = 4 * 1024 * 1024;
 
 export type Load = Verb<[runs: readonly LoadRequest[]], LoadedRun[]>;
@@ -28,38 +28,8 @@ const eventInStep = {
 } as const;
 
 export function loadVerb(sql: Sql): Load {
-  const run = { iid: "key", run_no: "int" } as const;
-  const { drivenJoin } = sql.dialect;
-  const steps = (from: string): string =>
-    `SELECT 'step' AS entry, s.iid AS iid, ${stepSelection} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
-       ON s.iid == r.iid AND s.run_no = r.run_no`;
-  // The rest of a run in the columns of a step, so that one statement brings all.
-  const rest = (from: string): string =>
-    `SELECT 'event', e.iid, ${inStepColumns(eventInStep)} FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
-       ON e.iid == r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
-     UNION ALL
-     SELECT 'run', i.iid, ${inStepColumns({ ord: "0", result: "i.params" })} FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
-  const allSteps = sql.dialect.jsonAggregates ? stepsAsJson(sql) : steps;
-  const everything = sql.prepare(
-    "load",
-    `${allSteps(sql.rows("runs", "r", run))} UNION ALL ${rest(sql.rows("runs", "r", run))}`,
-  );
-  const measure = sql.prepare(
-    "load.measure",
-    `SELECT r.iid AS iid, COUNT(*) AS steps,
-       SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0) + COALESCE(${sql.dialect.byteLength("s.error")}, 0)) AS bytes
-     FROM ${sql.rows("runs", "r", run)} ${drivenJoin} ${sql.table("step")} AS s ON s.iid == r.iid AND s.run_no = r.run_no
-     GROUP BY r.iid`,
-  );
-  const page = sql.prepare(
-    "load.page",
-    `${steps(sql.rows("runs", "r", run))} WHERE s.ord > :after ORDER BY s.ord LIMIT :limit`,
-  );
-  const last = sql.prepare(
-    "load.last",
-    `${steps(sql.rows("runs", "r", run))} AND s.ord < 0 UNION ALL ${rest(sql.rows("runs", "r", run))}`,
-  );
-
+  const { everything, page, last } = loadStatements(sql);
+  const sizesOf = measurer(sql);
   return {
     transaction: false,
     empty: [everything.with({ runs: [] })],
@@ -91,21 +61,6 @@ export function loadVerb(sql: Sql): Load {
     },
   };
 
-  /** What the claim said, or counted anew where a crash left it unsaid. */
-  function* sizesOf(requests: readonly LoadRequest[]): Script<Map<string, Size>> {
-    const sizes = new Map<string, Size>(
-      requests.map(({ iid, historyBytes }) => [iid, { bytes: historyBytes, steps: 0 }]),
-    );
-    const unsure = requests.filter(
-      ({ takenOver, historyBytes }) => takenOver || historyBytes > PAGE_BYTES,
-    );
-    const measured = unsure.length === 0 ? [] : yield measure.with({ runs: unsure.map(toRow) });
-    for (const row of measured) {
-      sizes.set(text(row, "iid"), { bytes: int(row, "bytes"), steps: int(row, "steps") });
-    }
-    return sizes;
-  }
-
   function* loadInPages(
     request: LoadRequest,
     size: Size,
@@ -124,12 +79,65 @@ export function loadVerb(sql: Sql): Load {
   }
 }
 
-/** What replay needs of a step that has completed. */
+function loadStatements(sql: Sql) {
+  const run = { iid: "key", run_no: "int" } as const;
+  const { drivenJoin } = sql.dialect;
+  const steps = (from: string): string =>
+    `SELECT 'step' AS entry, s.iid AS iid, ${stepSelection} FROM ${from} ${drivenJoin} ${sql.table("step")} AS s
+       ON s.iid == r.iid AND s.run_no = r.run_no`;
+  // Events and params travel in the columns of a step, so that one statement brings everything.
+  const rest = (from: string): string =>
+    `SELECT 'event', e.iid, ${inStepColumns(eventInStep)} FROM ${from} ${drivenJoin} ${sql.table("event")} AS e
+       ON e.iid == r.iid AND e.run_no = r.run_no AND e.consumed_by IS NULL
+     UNION ALL
+     SELECT 'run', i.iid, ${inStepColumns({ ord: "0", result: "i.params" })} FROM ${from} ${drivenJoin} ${sql.table("instance")} AS i ON i.iid == r.iid`;
+  const allSteps = sql.dialect.jsonAggregates ? stepsAsJson(sql) : steps;
+  const everything = sql.prepare(
+    "load",
+    `${allSteps(sql.rows("runs", "r", run))} UNION ALL ${rest(sql.rows("runs", "r", run))}`,
+  );
+  const page = sql.prepare(
+    "load.page",
+    `${steps(sql.rows("runs", "r", run))} WHERE s.ord > :after ORDER BY s.ord LIMIT :limit`,
+  );
+  const last = sql.prepare(
+    "load.last",
+    `${steps(sql.rows("runs", "r", run))} AND s.ord < 0 UNION ALL ${rest(sql.rows("runs", "r", run))}`,
+  );
+  return { everything, page, last };
+}
+
+/** The sizes that the claims told, counted anew where a crash may have left them wrong. */
+function measurer(sql: Sql): (requests: readonly LoadRequest[]) => Script<Map<string, Size>> {
+  const measure = sql.prepare(
+    "load.measure",
+    `SELECT r.iid AS iid, COUNT(*) AS steps,
+       SUM(COALESCE(${sql.dialect.byteLength("s.result")}, 0) + COALESCE(${sql.dialect.byteLength("s.error")}, 0)) AS bytes
+     FROM ${sql.rows("runs", "r", { iid: "key", run_no: "int" })} ${sql.dialect.drivenJoin} ${sql.table("step")} AS s ON s.iid == r.iid AND s.run_no = r.run_no
+     GROUP BY r.iid`,
+  );
+  return function* sizesOf(requests) {
+    const sizes = new Map<string, Size>(
+      requests.map(({ iid, historyBytes }) => [iid, { bytes: historyBytes, steps: 0 }]),
+    );
+    const unsure = requests.filter(
+      ({ takenOver, historyBytes }) => takenOver || historyBytes > PAGE_BYTES,
+    );
+    const measured = unsure.length === 0 ? [] : yield measure.with({ runs: unsure.map(toRow) });
+    for (const row of measured) {
+      sizes.set(text(row, "iid"), { bytes: int(row, "bytes"), steps: int(row, "steps") });
+    }
+    return sizes;
+  };
+}
+
+/** The fields of a completed step that replay needs. */
 const replayed = ["ord", "name", "count", "type", "seq", "calledAfter", "result"] as const;
 
 /**
- * All steps of a run in one row, as JSON: of those that have completed an array for each column. As rows, 1,000 steps cost
- * the driver 15 ms more in a new process and 5 ms more in a warm one; with arrays of all columns, 3 ms more.
+ * Reads all steps of a run as one row of JSON: the completed ones as an array for each column, the others as objects. As
+ * rows, 1,000 steps cost the driver 15 ms more in a new process and 5 ms more in a warm one; with arrays of all columns
+ * they cost 3 ms more.
  */
 function stepsAsJson(sql: Sql): (from: string) => string {
   const arrays = replayed.map(
@@ -226,7 +234,7 @@ function asSteps(all: Columns | { readonly ord: null }): LoadedStep[] {
   }));
 }
 
-/** Arrays of one row are equally long. */
+/** The arrays of one row are equally long. */
 function at<T>(array: readonly T[], n: number): T {
   return array[n] as T;
 }
@@ -234,8 +242,9 @@ function at<T>(array: readonly T[], n: number): T {
 export type Adopt = Verb<[runner: string, iids: readonly string[]], Claimed[]>;
 
 /**
- * A claim whose reply was lost has not run anything. Takeovers that no part has spoken of since are this claim's: what
- * the dead owner left is still to be charged.
+ * Reads tickets that the runner owns without knowing it, because the reply to its claim was lost: their code has not
+ * run. Takeovers that no part has told of since belong to this claim, so the steps that the dead owner may have begun
+ * are still to be charged.
  */
 export function adoptVerb(sql: Sql): Adopt {
   const read = sql.prepare(

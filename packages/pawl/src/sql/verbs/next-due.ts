@@ -2,7 +2,7 @@ import type { Lane } from "../../store/store.js";
 import { int, intOrNull, type Sql, type Verb } from "../sql.js";
 import type { Call, Script, Statement } from "../statement.js";
 import { NEW, RESUMING, type LowWater } from "./claim.js";
-import { inboxHoldsVerb } from "./events.js";
+import { inboxHoldsVerb } from "./events/inbox.js";
 
 export type NextDue = Verb<[lanes: readonly Lane[], from: LowWater], number | null>;
 

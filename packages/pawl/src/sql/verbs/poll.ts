@@ -2,35 +2,13 @@ import type { PollAnswer, PollRequest } from "../../store/store.js";
 import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Script } from "../statement.js";
 import { stateWord } from "../ticket.js";
-import type { EventReader } from "./event-rows.js";
+import type { EventReader } from "./events/reading.js";
 
 export type Poll = Verb<[runs: readonly PollRequest[]], PollAnswer[]>;
 
+/** Polls leased runs under their tickets' locks: the time, the pause flag, events that they have not seen. */
 export function pollVerb(sql: Sql, events: EventReader): Poll {
-  const ticket = sql.table("ticket");
-  const runs = { iid: "key", claim_no: "big" } as const;
-  const lock = sql.prepare(
-    "poll.lock",
-    `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
-     FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.lookUp("ticket", "t")}
-       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}
-     ${sql.dialect.lockSkippingOf("t")}`,
-  );
-  const look = sql.prepare(
-    "poll.look",
-    sql.dialect.updateFrom({
-      table: "ticket",
-      alias: "t",
-      rows: sql.rows("seen", "s", { iid: "key", at: "big" }),
-      on: "t.tid == s.iid",
-      set: { seen_at: "s.at" },
-    }),
-  );
-  const held = sql.prepare(
-    "poll.held",
-    `SELECT t.tid, t.claim_no FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
-       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}`,
-  );
+  const { lock, look, held } = statements(sql);
   return {
     transaction: true,
     *script(requests): Script<PollAnswer[]> {
@@ -68,4 +46,32 @@ export function pollVerb(sql: Sql, events: EventReader): Poll {
       });
     },
   };
+}
+
+function statements(sql: Sql) {
+  const ticket = sql.table("ticket");
+  const runs = { iid: "key", claim_no: "big" } as const;
+  const lock = sql.prepare(
+    "poll.lock",
+    `SELECT t.tid, t.pause_requested, t.event_count, t.seen_at, :now AS now
+     FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.lookUp("ticket", "t")}
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}
+     ${sql.dialect.lockSkippingOf("t")}`,
+  );
+  const look = sql.prepare(
+    "poll.look",
+    sql.dialect.updateFrom({
+      table: "ticket",
+      alias: "t",
+      rows: sql.rows("seen", "s", { iid: "key", at: "big" }),
+      on: "t.tid == s.iid",
+      set: { seen_at: "s.at" },
+    }),
+  );
+  const held = sql.prepare(
+    "poll.held",
+    `SELECT t.tid, t.claim_no FROM ${sql.rows("runs", "r", runs)} ${sql.dialect.drivenJoin} ${ticket} AS t
+       ON t.tid == r.iid AND t.claim_no = r.claim_no AND t.state = ${stateWord.leased}`,
+  );
+  return { lock, look, held };
 }

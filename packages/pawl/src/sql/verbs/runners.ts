@@ -3,8 +3,8 @@ import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 
 /**
- * A dead runner's row is kept this long after its death: a claim of its own may be in flight, and what that takes must
- * be found under a dead owner.
+ * How long a dead runner's row is kept after its death. A claim of its own may still be on its way, and the tickets that
+ * it takes must be found under a dead owner.
  */
 const DEAD_KEPT_MS = 10 * 60_000;
 
@@ -17,46 +17,7 @@ export type Runners = {
 };
 
 export function runnerVerbs(sql: Sql): Runners {
-  const runner = sql.table("runner");
-  const ticket = sql.table("ticket");
-  const insert = sql.prepare(
-    "runner.register",
-    `${sql.dialect.insertInto("runner")} (id, lease_until, registered_at)
-     SELECT r.id, :now + r.lease_ms, :now FROM ${sql.rows("runners", "r", { id: "key", lease_ms: "big" })}
-     ${sql.dialect.onConflictKeep(["id"])}`,
-  );
-  const expired = sql.prepare(
-    "runner.expired",
-    `SELECT id, lease_until FROM ${runner} WHERE dead = 0 AND lease_until <= :now ORDER BY id ${sql.dialect.lockSkipping}`,
-  );
-  const bury = sql.prepare(
-    "runner.bury",
-    sql.dialect.updateFrom({
-      table: "runner",
-      alias: "r",
-      rows: sql.rows("dead", "d", { id: "key" }),
-      on: "r.id = d.id",
-      set: { dead: "1", lease_until: ":now" },
-    }),
-  );
-  const forget = sql.prepare(
-    "runner.forget",
-    `DELETE FROM ${runner} WHERE dead = 1 AND lease_until < :now - ${DEAD_KEPT_MS}
-       AND NOT EXISTS (SELECT 1 FROM ${ticket} AS t WHERE t.owner = ${runner}.id)`,
-  );
-  const retire = sql.prepare(
-    "runner.retire",
-    `UPDATE ${runner} SET dead = 1, lease_until = :now WHERE id = :runner AND dead = 0`,
-  );
-  // A value for each runner, not EXISTS: that could be turned round into a walk over all tickets.
-  const nextExpiry = sql.prepare(
-    "runner.next",
-    `SELECT MIN(o.lease_until) AS at, :now AS now FROM (
-       SELECT r.lease_until, (SELECT t.tid FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
-           WHERE t.owner == r.id LIMIT 1) AS owned
-       FROM ${runner} AS r WHERE r.dead = 0 AND r.id <> :runner) AS o
-     WHERE o.owned IS NOT NULL`,
-  );
+  const { insert, expired, bury, forget, retire, nextExpiry } = statements(sql);
   return {
     register: {
       transaction: false,
@@ -91,7 +52,51 @@ export function runnerVerbs(sql: Sql): Runners {
   };
 }
 
-/** Writes the runner's row and nothing else: heartbeats that touch tickets deadlock with commits. */
+function statements(sql: Sql) {
+  const runner = sql.table("runner");
+  const ticket = sql.table("ticket");
+  const insert = sql.prepare(
+    "runner.register",
+    `${sql.dialect.insertInto("runner")} (id, lease_until, registered_at)
+     SELECT r.id, :now + r.lease_ms, :now FROM ${sql.rows("runners", "r", { id: "key", lease_ms: "big" })}
+     ${sql.dialect.onConflictKeep(["id"])}`,
+  );
+  const expired = sql.prepare(
+    "runner.expired",
+    `SELECT id, lease_until FROM ${runner} WHERE dead = 0 AND lease_until <= :now ORDER BY id ${sql.dialect.lockSkipping}`,
+  );
+  const bury = sql.prepare(
+    "runner.bury",
+    sql.dialect.updateFrom({
+      table: "runner",
+      alias: "r",
+      rows: sql.rows("dead", "d", { id: "key" }),
+      on: "r.id = d.id",
+      set: { dead: "1", lease_until: ":now" },
+    }),
+  );
+  const forget = sql.prepare(
+    "runner.forget",
+    `DELETE FROM ${runner} WHERE dead = 1 AND lease_until < :now - ${DEAD_KEPT_MS}
+       AND NOT EXISTS (SELECT 1 FROM ${ticket} AS t WHERE t.owner = ${runner}.id)`,
+  );
+  const retire = sql.prepare(
+    "runner.retire",
+    `UPDATE ${runner} SET dead = 1, lease_until = :now WHERE id = :runner AND dead = 0`,
+  );
+  // A value for each runner instead of EXISTS, which the planner could turn round into a walk over all tickets.
+  const nextExpiry = sql.prepare(
+    "runner.next",
+    `SELECT MIN(o.lease_until) AS at, :now AS now FROM (
+       SELECT r.lease_until, (SELECT t.tid FROM ${ticket} AS t ${sql.dialect.throughIndex("ticket_owner")}
+           WHERE t.owner == r.id LIMIT 1) AS owned
+       FROM ${runner} AS r WHERE r.dead = 0 AND r.id <> :runner) AS o
+     WHERE o.owned IS NOT NULL`,
+  );
+  return { insert, expired, bury, forget, retire, nextExpiry };
+}
+
+/** Writes the runner's row and nothing else, since heartbeats that touch tickets deadlock with commits. */
 function heartbeatVerb(sql: Sql): Runners["heartbeat"] {
   const owned = "t.tid, t.run_no, t.claim_no, t.pause_requested, t.event_count";
   if (sql.dialect.writableCtes) {

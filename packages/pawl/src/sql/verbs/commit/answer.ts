@@ -1,13 +1,15 @@
+import type { TicketState } from "../../../model/ticket.js";
+import type { EventRecord } from "../../../store/records.js";
 import type { Part, PartAnswer } from "../../../store/store.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import type { Becomes } from "../../ticket.js";
-import type { EventReader } from "../event-rows.js";
+import type { EventReader } from "../events/reading.js";
 
 type Fate = "busy" | "lost" | { readonly finishedAt: number };
 export type MissingParts = (parts: readonly Part[]) => Script<Map<string, Fate>>;
 
-/** A part that was not locked is busy, lost, or its run was finished by this very part before. */
+/** Tells of a part that was not locked whether it is busy or lost, or has finished its run before. */
 export function missingParts(sql: Sql): MissingParts {
   const read = sql.prepare(
     "commit.missing",
@@ -35,51 +37,42 @@ function fateOf(part: Part, row: Row | undefined): Fate {
 export function* answerParts(
   parts: readonly Part[],
   locked: readonly Row[],
-  /** The time, if parts without a row are simply leased; null if they were not locked. */
+  /** The time, if parts without a row are simply leased; null if parts without a row were not locked. */
   leasedAt: number | null,
   events: EventReader,
   missing: MissingParts,
 ): Script<PartAnswer[]> {
   const byIid = new Map(locked.map((row) => [text(row, "iid"), row]));
   const absent = leasedAt === null ? parts.filter((part) => !byIid.has(part.iid)) : [];
-  const fates = absent.length === 0 ? new Map<string, Fate>() : yield* missing(absent);
-  const unseen = yield* events(
-    parts
-      .filter((part) => stateOf(byIid.get(part.iid)) === "leased")
-      .filter((part) => int(byIid.get(part.iid) as Row, "event_count") > part.seenEvents),
-  );
+  const fates = absent.length === 0 ? null : yield* missing(absent);
+  const behind = parts.filter((part) => {
+    const row = byIid.get(part.iid);
+    if (row === undefined || stateOf(row) !== "leased") return false;
+    return int(row, "event_count") > part.seenEvents;
+  });
+  const unseen = behind.length === 0 ? null : yield* events(behind);
   return parts.map((part): PartAnswer => {
     const row = byIid.get(part.iid);
-    if (row === undefined && leasedAt !== null) {
+    if (row !== undefined) return answerOf(row, unseen?.get(part.iid) ?? []);
+    if (leasedAt !== null) {
       return { kind: "ok", now: leasedAt, state: "leased", pauseRequested: false, events: [] };
     }
-    if (row === undefined) {
-      const fate = fates.get(part.iid) ?? "lost";
-      if (typeof fate === "string") return { kind: fate };
-      return {
-        kind: "ok",
-        now: fate.finishedAt,
-        state: "finished",
-        pauseRequested: false,
-        events: [],
-      };
-    }
-    return {
-      kind: "ok",
-      now: int(row, "now"),
-      state: stateOf(row) as Exclude<ReturnType<typeof stateOf>, undefined>,
-      pauseRequested: stateOf(row) === "leased" && int(row, "pause_requested") === 1,
-      events: unseen.get(part.iid) ?? [],
-    };
+    const fate = fates?.get(part.iid) ?? "lost";
+    if (typeof fate === "string") return { kind: fate };
+    const now = fate.finishedAt;
+    return { kind: "ok", now, state: "finished", pauseRequested: false, events: [] };
   });
 }
 
-/** A ticket that was not leased had taken this part already: it says where that left it. */
-function stateOf(row: Row | undefined): "leased" | "parked" | "paused" | "finished" | undefined {
-  if (row === undefined) return undefined;
-  const state =
-    text(row, "state") === "leased" ? (text(row, "becomes") as Becomes) : text(row, "state");
-  return state === "waiting" || state === "queued"
-    ? "parked"
-    : (state as "leased" | "paused" | "finished");
+function answerOf(row: Row, events: EventRecord[]): PartAnswer {
+  const state = stateOf(row);
+  const pauseRequested = state === "leased" && int(row, "pause_requested") === 1;
+  return { kind: "ok", now: int(row, "now"), state, pauseRequested, events };
+}
+
+/** How the part left its ticket. A ticket that was not leased has taken this part already: it tells how that left it. */
+function stateOf(row: Row): "leased" | "parked" | "paused" | "finished" {
+  const before = text(row, "state") as TicketState;
+  const state = before === "leased" ? (text(row, "becomes") as Becomes) : before;
+  return state === "waiting" || state === "queued" ? "parked" : state;
 }

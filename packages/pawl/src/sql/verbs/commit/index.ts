@@ -1,9 +1,9 @@
 import type { Part, PartAnswer } from "../../../store/store.js";
 import type { Sql, Verb } from "../../sql.js";
-import type { EventReader } from "../event-rows.js";
+import type { EventReader } from "../events/reading.js";
 import { missingParts } from "./answer.js";
-import { inSteps } from "./in-steps.js";
-import { inOneStatement } from "./one-statement.js";
+import { commitInSteps } from "./in-steps.js";
+import { commitInOneStatement } from "./one-statement.js";
 
 export type Commit = Verb<[parts: readonly Part[]], PartAnswer[]>;
 
@@ -16,6 +16,6 @@ export function commitVerb(sql: Sql, events: EventReader, newInboxId: () => stri
   const { dialect } = sql;
   const missing = missingParts(sql);
   return dialect.writableCtes
-    ? inOneStatement(sql, events, missing, newInboxId)
-    : inSteps(sql, dialect, events, missing, newInboxId);
+    ? commitInOneStatement(sql, events, missing, newInboxId)
+    : commitInSteps(sql, dialect, events, missing, newInboxId);
 }

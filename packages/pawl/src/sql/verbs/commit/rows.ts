@@ -2,7 +2,7 @@ import type { Next, Part, Wake } from "../../../store/store.js";
 import type { ColumnType } from "../../dialect.js";
 import type { RowValues } from "../../statement.js";
 
-/** The row sets of a commit: what a part looks like on its way into a statement. */
+/** The row sets of a commit: the columns in which parts travel into a statement. */
 export const columns = {
   parts: {
     iid: "key",
@@ -44,7 +44,7 @@ export const columns = {
 
 export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] };
 
-/** Inbox ids keep the order in which deliveries were given; a resend makes new ones, and the event id tells. */
+/** The ids of inbox rows keep the order of the deliveries. A resend makes new ids; its event ids tell that it is one. */
 export function rowsOf(parts: readonly Part[], newInboxId: () => string): CommitRows {
   return {
     parts: parts.map(partRow),
@@ -93,6 +93,7 @@ export function consumedRows(parts: readonly Part[]): RowValues[] {
 
 function partRow(part: Part): RowValues {
   const { next } = part;
+  const wake = wakeOf(next);
   return {
     iid: part.iid,
     run_no: part.runNumber,
@@ -101,7 +102,8 @@ function partRow(part: Part): RowValues {
     seen_events: part.seenEvents,
     next: next.kind,
     wait_mask: "waitMask" in next ? next.waitMask : 0,
-    ...wakeColumns(wakeOf(next)),
+    wake_at: wake !== null && "at" in wake ? wake.at : null,
+    wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
     history_bytes: "historyBytes" in next ? next.historyBytes : 0,
     takeovers: part.takeovers ?? null,
     output: next.kind === "complete" ? next.output : null,
@@ -114,7 +116,25 @@ function wakeOf(next: Next): Wake | null {
   return "wake" in next ? next.wake : null;
 }
 
-function wakeColumns(wake: Wake | null): { wake_at: number | null; wake_in: number | null } {
-  if (wake === null) return { wake_at: null, wake_in: null };
-  return "at" in wake ? { wake_at: wake.at, wake_in: null } : { wake_at: null, wake_in: wake.inMs };
+/** Whether a part brings results and nothing else: its ticket is locked and not written. */
+export function isProgress(part: Part): boolean {
+  return isProgressWithEvents(part) && part.consumed.length === 0;
 }
+
+/** Whether a part brings results, some of them perhaps of events that its run has waited for, and nothing else. */
+export function isProgressWithEvents(part: Part): boolean {
+  const { attempts, spawns, deliveries } = part;
+  return (
+    part.next.kind === "continue" &&
+    part.takeovers === undefined &&
+    attempts.length + spawns.length + deliveries.length === 0
+  );
+}
+
+/** The row set of parts that are progress. */
+export const progressColumns = { iid: "key", claim_no: "big", seen_events: "big" } as const;
+export const progressRow = (part: Part): RowValues => ({
+  iid: part.iid,
+  claim_no: part.claimNumber,
+  seen_events: part.seenEvents,
+});

@@ -13,72 +13,12 @@ export type Delivering = {
 export const hookFields =
   "o.id, o.hook, o.workflow, o.instance_id, o.run_no, o.reason, o.created_at, o.attempts, o.claim_no";
 
-/** Its last delivery never came to an end. As an error is stored. */
+/** The error, as it is stored, of a row whose last delivery never came to an end. */
 const LOST = '"no process came back from the last delivery"';
 
 export function deliveringVerbs(sql: Sql): Delivering {
-  const { dialect } = sql;
-  const now = sql.prepare("hooks.now", "SELECT :now AS now");
-  const due = sql.prepare(
-    "hooks.due",
-    `SELECT ${hookFields} FROM ${sql.table("outbox")} AS o ${dialect.throughIndex("outbox_due")}
-     WHERE o.hook = :hook AND o.due_at <= :at ORDER BY o.due_at, o.id LIMIT :limit ${dialect.lockSkipping}`,
-  );
-  const taken = sql.rows("taken", "r", { id: "key" });
-  const claim = sql.prepare(
-    "hooks.claim",
-    dialect.updateFrom({
-      table: "outbox",
-      alias: "o",
-      rows: taken,
-      on: "o.id == r.id",
-      set: {
-        due_at: ":until",
-        attempts: "o.attempts + 1",
-        claim_no: "o.claim_no + 1",
-      },
-    }),
-  );
-  const giveUp = sql.prepare(
-    "hooks.giveUp",
-    dialect.updateFrom({
-      table: "outbox",
-      alias: "o",
-      rows: taken,
-      on: "o.id == r.id",
-      set: { due_at: "NULL", failed_at: ":at", error: `COALESCE(o.error, '${LOST}')` },
-    }),
-  );
-  const remove = sql.prepare(
-    "hooks.remove",
-    dialect.deleteMatching({ table: "outbox", key: "id", rows: taken, matches: "r.id" }),
-  );
-  const postpone = sql.prepare(
-    "hooks.postpone",
-    dialect.updateFrom({
-      table: "outbox",
-      alias: "o",
-      rows: sql.rows("failed", "r", {
-        id: "key",
-        claim_no: "int",
-        retry_in: "big",
-        error: "body",
-      }),
-      on: "o.id == r.id AND o.claim_no = r.claim_no",
-      set: {
-        due_at: "CASE WHEN r.retry_in IS NULL THEN NULL ELSE :at + r.retry_in END",
-        failed_at: "CASE WHEN r.retry_in IS NULL THEN :at ELSE NULL END",
-        error: "r.error",
-      },
-    }),
-  );
-
-  const next = sql.prepare(
-    "hooks.next",
-    `SELECT o.due_at, :now AS now FROM ${sql.table("outbox")} AS o ${dialect.throughIndex("outbox_due")}
-     WHERE o.hook = :hook AND o.due_at >= 0 ORDER BY o.due_at LIMIT 1`,
-  );
-
+  const { now, due, claim, giveUp, next } = claimingStatements(sql);
+  const { remove, postpone } = settlingStatements(sql);
   return {
     claimHooks: {
       transaction: true,
@@ -130,6 +70,80 @@ export function deliveringVerbs(sql: Sql): Delivering {
       },
     },
   };
+}
+
+function claimingStatements(sql: Sql) {
+  const { dialect } = sql;
+  const now = sql.prepare("hooks.now", "SELECT :now AS now");
+  const due = sql.prepare(
+    "hooks.due",
+    `SELECT ${hookFields} FROM ${sql.table("outbox")} AS o ${dialect.throughIndex("outbox_due")}
+     WHERE o.hook = :hook AND o.due_at <= :at ORDER BY o.due_at, o.id LIMIT :limit ${dialect.lockSkipping}`,
+  );
+  const taken = sql.rows("taken", "r", { id: "key" });
+  const claim = sql.prepare(
+    "hooks.claim",
+    dialect.updateFrom({
+      table: "outbox",
+      alias: "o",
+      rows: taken,
+      on: "o.id == r.id",
+      set: {
+        due_at: ":until",
+        attempts: "o.attempts + 1",
+        claim_no: "o.claim_no + 1",
+      },
+    }),
+  );
+  const giveUp = sql.prepare(
+    "hooks.giveUp",
+    dialect.updateFrom({
+      table: "outbox",
+      alias: "o",
+      rows: taken,
+      on: "o.id == r.id",
+      set: { due_at: "NULL", failed_at: ":at", error: `COALESCE(o.error, '${LOST}')` },
+    }),
+  );
+  const next = sql.prepare(
+    "hooks.next",
+    `SELECT o.due_at, :now AS now FROM ${sql.table("outbox")} AS o ${dialect.throughIndex("outbox_due")}
+     WHERE o.hook = :hook AND o.due_at >= 0 ORDER BY o.due_at LIMIT 1`,
+  );
+  return { now, due, claim, giveUp, next };
+}
+
+function settlingStatements(sql: Sql) {
+  const { dialect } = sql;
+  const remove = sql.prepare(
+    "hooks.remove",
+    dialect.deleteMatching({
+      table: "outbox",
+      key: "id",
+      rows: sql.rows("taken", "r", { id: "key" }),
+      matches: "r.id",
+    }),
+  );
+  const postpone = sql.prepare(
+    "hooks.postpone",
+    dialect.updateFrom({
+      table: "outbox",
+      alias: "o",
+      rows: sql.rows("failed", "r", {
+        id: "key",
+        claim_no: "int",
+        retry_in: "big",
+        error: "body",
+      }),
+      on: "o.id == r.id AND o.claim_no = r.claim_no",
+      set: {
+        due_at: "CASE WHEN r.retry_in IS NULL THEN NULL ELSE :at + r.retry_in END",
+        failed_at: "CASE WHEN r.retry_in IS NULL THEN :at ELSE NULL END",
+        error: "r.error",
+      },
+    }),
+  );
+  return { remove, postpone };
 }
 
 function idOf(row: Row): { id: string } {

@@ -4,33 +4,35 @@ import { int, type Sql } from "../../sql.js";
 import type { Call, Row } from "../../statement.js";
 
 /*
- * How causes leave their rows in the outbox. Whether a hook is registered is read by a statement that is sent anyway:
- * without hooks nothing is written, and no round trip is added. The read takes no lock, and sees what is committed (in
- * a user's transaction, what its snapshot has).
+ * How a cause leaves its row in the outbox. Whether a hook is registered is read by a statement that is sent anyway, so
+ * without hooks nothing is written and no round trip is added. The read takes no lock. It sees what is committed; in a
+ * user's transaction, it sees what the transaction's snapshot has.
  */
 
-/** A condition: some process has code for this hook. */
+/** The condition that some process has code for this hook. */
 export function isRegistered(sql: Sql, hook: HookName): string {
   return `EXISTS (SELECT 1 FROM ${sql.table("hook")} WHERE name = '${hook}')`;
 }
 
-/** A column that tells all hooks that are registered; `isHooked` reads it. One look at a table of two rows. */
+/** A column that tells which hooks are registered, for `isHooked`. It costs one read of a table of two rows. */
 export function hookedColumn(sql: Sql): string {
-  const bits = hookNames.map((hook) => `WHEN '${hook}' THEN ${bitOf(hook)}`).join(" ");
-  return `(SELECT COALESCE(SUM(CASE name ${bits} ELSE 0 END), 0) FROM ${sql.table("hook")}) AS hooked`;
+  const branches = hookNames.map((hook) => `WHEN '${hook}' THEN ${bits[hook]}`).join(" ");
+  return `(SELECT COALESCE(SUM(CASE name ${branches} ELSE 0 END), 0) FROM ${sql.table("hook")}) AS hooked`;
 }
 
 export function isHooked(row: Row, hook: HookName): boolean {
-  return (int(row, "hooked") & bitOf(hook)) !== 0;
+  return (int(row, "hooked") & bits[hook]) !== 0;
 }
 
-function bitOf(hook: HookName): number {
-  return 1 << hookNames.indexOf(hook);
-}
+/** A bit for each hook. */
+const bits = Object.fromEntries(hookNames.map((hook, n) => [hook, 1 << n])) as Record<
+  HookName,
+  number
+>;
 
 const columns = "id, hook, workflow, instance_id, run_no, reason, created_at, due_at";
 
-/** PostgreSQL: a statement's own part that posts `select`: what `columns` says, in that order. */
+/** PostgreSQL: a CTE that posts the rows of `select`, which must answer `columns` in their order. */
 export function postSelected(sql: Sql, select: string): string {
   return `INSERT INTO ${sql.table("outbox")} (${columns}) ${select} ON CONFLICT DO NOTHING`;
 }
@@ -45,7 +47,7 @@ export type Posted = {
 
 export type Poster = (hook: HookName, posted: readonly Posted[], at: number) => Call;
 
-/** Only inserts, so it may be part of a user's transaction. */
+/** Posts rows. It only inserts, so it may be part of a user's transaction. */
 export function poster(sql: Sql, name: string): Poster {
   const insert = sql.prepare(
     `${name}.post`,
@@ -75,7 +77,7 @@ export function poster(sql: Sql, name: string): Poster {
 
 export type PostedByIid = Pick<Posted, "id" | "runNumber" | "reason"> & { readonly iid: string };
 
-/** The same where only the internal id is at hand. Reads instances: not for a user's transaction. */
+/** Posts rows where only the internal id is at hand. It reads instances, so it is not for a user's transaction. */
 export function posterByIid(
   sql: Sql,
   name: string,
@@ -101,7 +103,7 @@ export function posterByIid(
     });
 }
 
-/** Ids tell the cause: a run is created, restarted and ended once. The others get what makes them unique. */
+/** The ids tell the cause. A run is created, restarted and ended once; the other causes get a unique part. */
 export const postId = {
   create: (iid: string): string => `create.1.${iid}`,
   restart: (iid: string, runNumber: number): string => `restart.${runNumber}.${iid}`,

@@ -1,11 +1,11 @@
-import type { EventRecord } from "../../store/records.js";
-import { int, intOrNull, text, textOrNull, type Sql } from "../sql.js";
-import type { Row, Script } from "../statement.js";
+import type { EventRecord } from "../../../store/records.js";
+import { int, intOrNull, text, textOrNull, type Sql } from "../../sql.js";
+import type { Row, Script } from "../../statement.js";
 
 type Reader = { readonly iid: string; readonly runNumber: number; readonly seenEvents: number };
 export type EventReader = (runs: readonly Reader[]) => Script<Map<string, EventRecord[]>>;
 
-/** Events beyond what each run has seen. Read after the tickets were locked, never in the same snapshot. */
+/** Reads the events that each run has not seen. It must run after the tickets were locked, never in their snapshot. */
 export function eventReader(sql: Sql): EventReader {
   const read = sql.prepare(
     "events.unseen",
