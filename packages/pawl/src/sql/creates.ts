@@ -90,7 +90,7 @@ export class Creates {
         continue;
       }
       count += request.instances.length;
-      length += lengthOf(request);
+      for (const { params } of request.instances) length += params?.length ?? 0;
       const fits = group.length === 0 || (count <= MAX_INSTANCES && length <= MAX_LENGTH);
       (fits ? group : left).push(request);
     }
@@ -139,8 +139,4 @@ export class Creates {
   #writeAlone({ instances, runner, hooked, resolve, reject }: Request): void {
     this.#writes.alone(instances, runner, hooked).then(resolve, reject);
   }
-}
-
-function lengthOf({ instances }: Request): number {
-  return instances.reduce((total, { params }) => total + (params?.length ?? 0), 0);
 }

@@ -1,5 +1,5 @@
 import { isSettled, type StepRecord } from "../store/records.js";
-import type { Part, StepWrite } from "../store/store.js";
+import type { Part } from "../store/store.js";
 import { wakeTime } from "../store/wake.js";
 import type { ColumnDefinition, ColumnType } from "./dialect.js";
 import { int, intOrNull, text, textOrNull } from "./sql.js";
@@ -85,34 +85,33 @@ export function stepValues(now: string): string {
     .join(", ");
 }
 
-/** The rows of `:steps`. */
+/** The rows of `:steps`. There is no loop over the columns and no spread, since this runs for every step. */
 export function stepRows(parts: readonly Part[]): Record<SentColumn, Value>[] {
-  return parts.flatMap((part) => part.steps.map((step) => stepRow(part, step)));
-}
-
-/** Without a loop over the columns or a spread, since this runs for every step. */
-function stepRow(part: Part, step: StepWrite): Record<SentColumn, Value> {
-  const { wake } = step;
-  return {
-    iid: part.iid,
-    run_no: part.runNumber,
-    ord: step.ord,
-    seq: step.seq,
-    called_after: step.calledAfter,
-    claim_no: part.claimNumber,
-    part_no: part.partNumber,
-    name: step.name,
-    count: step.count,
-    type: step.type,
-    status: step.status,
-    attempts: step.attempts,
-    took: step.tookMs,
-    wake_at: wake !== null && "at" in wake ? wake.at : null,
-    wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
-    wait_key: step.waitKey,
-    result: step.result,
-    error: step.error,
-  };
+  return parts.flatMap((part) =>
+    part.steps.map((step) => {
+      const { wake } = step;
+      return {
+        iid: part.iid,
+        run_no: part.runNumber,
+        ord: step.ord,
+        seq: step.seq,
+        called_after: step.calledAfter,
+        claim_no: part.claimNumber,
+        part_no: part.partNumber,
+        name: step.name,
+        count: step.count,
+        type: step.type,
+        status: step.status,
+        attempts: step.attempts,
+        took: step.tookMs,
+        wake_at: wake !== null && "at" in wake ? wake.at : null,
+        wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
+        wait_key: step.waitKey,
+        result: step.result,
+        error: step.error,
+      };
+    }),
+  );
 }
 
 type Cell<Definition extends ColumnDefinition> =
@@ -126,30 +125,28 @@ type StepTuple = Tuple<typeof list>;
 
 /** New steps as the values of their rows, for a store that binds each row by itself. */
 export function stepTuples(parts: readonly Part[], at: number): StepTuple[] {
-  return parts.flatMap((part) => part.steps.map((step) => stepTuple(part, step, at)));
-}
-
-function stepTuple(part: Part, step: StepWrite, at: number): StepTuple {
-  return [
-    part.iid,
-    part.runNumber,
-    step.ord,
-    step.seq,
-    step.calledAfter,
-    part.claimNumber,
-    part.partNumber,
-    step.name,
-    step.count,
-    step.type,
-    step.status,
-    step.attempts,
-    at - step.tookMs,
-    isSettled(step.status) ? at : null,
-    step.wake === null ? null : wakeTime(step.wake, at),
-    step.waitKey,
-    step.result,
-    step.error,
-  ];
+  return parts.flatMap((part) =>
+    part.steps.map((step): StepTuple => [
+      part.iid,
+      part.runNumber,
+      step.ord,
+      step.seq,
+      step.calledAfter,
+      part.claimNumber,
+      part.partNumber,
+      step.name,
+      step.count,
+      step.type,
+      step.status,
+      step.attempts,
+      at - step.tookMs,
+      isSettled(step.status) ? at : null,
+      step.wake === null ? null : wakeTime(step.wake, at),
+      step.waitKey,
+      step.result,
+      step.error,
+    ]),
+  );
 }
 
 /**

@@ -210,7 +210,7 @@ function executing<Tx>(
 /** Commits all parts in one write. If the database refuses that, the parts that it refuses are written apart. */
 function committing(run: RunVerb, verb: Verbs["commit"], dialect: Dialect): Store["commit"] {
   return async function commit(parts) {
-    if (new Set(parts.map((part) => part.iid)).size < parts.length) {
+    if (parts.length > 1 && new Set(parts.map(({ iid }) => iid)).size < parts.length) {
       throw new Error("a batch holds at most one part per run");
     }
     if (parts.length === 0) return [];

@@ -5,7 +5,7 @@ import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 import { assignments, birthOf, setOf } from "../ticket.js";
-import { hookedColumn, isHooked, poster, postId } from "./hooks/posting.js";
+import { hookBit, hookedColumn, poster, postId } from "./hooks/posting.js";
 import { statusOfRow } from "./status.js";
 
 /** A terminate and a restart have an operation id; the other commands may be carried out again. */
@@ -159,11 +159,12 @@ function teller(
   return function* (edge, { workflow, id: instanceId }, row) {
     const [iid, at, run] = [text(row, "iid"), int(row, "now"), int(row, "run_no")];
     const told = { workflow, instanceId, runNumber: run };
-    if (edge === "terminate" && isHooked(row, "onInstanceFinished")) {
+    const hooked = int(row, "hooked");
+    if (edge === "terminate" && (hooked & hookBit.onInstanceFinished) !== 0) {
       const id = postId.finish(iid, run);
       yield post("onInstanceFinished", [{ ...told, id, reason: "terminated" }], at);
     }
-    if (!isHooked(row, "onWorkflowEnqueued")) return;
+    if ((hooked & hookBit.onWorkflowEnqueued) === 0) return;
     if (edge === "restart") {
       const next = { ...told, runNumber: run + 1 };
       const id = postId.restart(iid, run + 1);

@@ -3,8 +3,8 @@ import { int, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
 import { birthOf } from "../ticket.js";
 import {
+  hookBit,
   hookedColumn,
-  isHooked,
   isRegistered,
   poster,
   postId,
@@ -117,7 +117,7 @@ function inOneStatement(sql: Sql, patience: LockPatience): Create {
   return {
     transaction: false,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
-      const rows = inLockOrder(items).map(toRow);
+      const rows = inLockOrder(items).map((item) => toRow(item));
       const values = { items: rows, hooked: hasHook ? 1 : 0, lockWait };
       let born = runner === null ? [] : yield leased.with({ ...values, runner });
       const eager = born.length > 0;
@@ -166,27 +166,29 @@ function inSteps(sql: Sql, patience: LockPatience): Create {
   return {
     transaction: true,
     *script(items, runner, hasHook): Script<CreateAnswer[]> {
-      const rows = items.map(toKey);
-      const found = yield existingAtFirst.with({ items: rows });
+      const ordered = inLockOrder(items);
+      const keys = ordered.map((item) => toRow(item, null));
+      const found = yield existingAtFirst.with({ items: keys });
       const taken = new Set(found.map((row) => text(row, "wanted")));
-      const free = firstOfEachId(inLockOrder(items).filter((item) => !taken.has(item.iid)));
+      const free = firstOfEachId(ordered.filter((item) => !taken.has(item.iid)));
       const [clock] = yield runner === null ? now.with() : nowAndAlive.with({ runner });
       const at = int(clock as Row, "now");
       const eager = int(clock as Row, "alive") === 1;
       const kept: NewInstance[] = [];
       for (const chunk of byBytes(free)) kept.push(...(yield* insertWhatIsFree(chunk, at)));
       if (kept.length > 0) {
-        const tickets = kept.map(toKey);
+        const isAll = kept.length === items.length;
+        const tickets = isAll ? keys : kept.map((item) => toRow(item, null));
         yield eager
           ? leased.with({ items: tickets, at, runner })
           : queued.with({ items: tickets, at });
-        if (hasHook || isHooked(clock as Row, "onWorkflowEnqueued")) {
+        if (hasHook || (int(clock as Row, "hooked") & hookBit.onWorkflowEnqueued) !== 0) {
           yield post("onWorkflowEnqueued", kept.map(enqueued), at);
         }
       }
       const born = kept.map((item) => ({ iid: item.iid, created_at: at }));
       const explained = found.length + kept.length === items.length;
-      return answers(items, born, explained ? found : yield existing.with({ items: rows }), eager);
+      return answers(items, born, explained ? found : yield existing.with({ items: keys }), eager);
     },
   };
 }
@@ -221,20 +223,16 @@ function inserter(sql: Sql): Inserter {
      SELECT r.iid, r.workflow, r.id, r.queue, 1, 'live', r.params, r.origin, :at FROM ${sql.rows("items", "r", columns)}`,
   );
 
-  function* attempt(items: readonly NewInstance[], at: number): Script<boolean> {
+  return function* insertWhatIsFree(items, at): Script<readonly NewInstance[]> {
     try {
-      yield insertInstances.with({ items: items.map(toRow), at });
-      return true;
+      yield insertInstances.with({ items: items.map((item) => toRow(item)), at });
+      return items;
     } catch (error) {
       if (sql.dialect.classify(error) !== "duplicate") throw error;
-      return false;
     }
-  }
-
-  return function* insertWhatIsFree(items, at) {
-    if (yield* attempt(items, at)) return items;
     const kept: NewInstance[] = [];
-    for (const item of items) if (yield* attempt([item], at)) kept.push(item);
+    if (items.length === 1) return kept;
+    for (const item of items) kept.push(...(yield* insertWhatIsFree([item], at)));
     return kept;
   };
 }
@@ -308,18 +306,17 @@ function answers(
   });
 }
 
-/** The row without its params, for statements that have no use for them. */
-function toKey(item: NewInstance): ReturnType<typeof toRow> {
-  return { ...toRow(item), params: null };
-}
-
-function toRow(item: NewInstance): Record<keyof typeof columns, string | null> {
+/** The row of an instance. Statements that have no use for its params do without them. */
+function toRow(
+  item: NewInstance,
+  params = item.params,
+): Record<keyof typeof columns, string | null> {
   return {
     iid: item.iid,
     workflow: item.workflow,
     id: item.id,
     queue: item.queue,
-    params: item.params,
+    params,
     origin: item.origin ?? null,
   };
 }

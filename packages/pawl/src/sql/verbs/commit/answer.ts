@@ -1,5 +1,4 @@
 import type { TicketState } from "../../../model/ticket.js";
-import type { EventRecord } from "../../../store/records.js";
 import type { Part, PartAnswer } from "../../../store/store.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
@@ -53,7 +52,12 @@ export function* answerParts(
   const unseen = behind.length === 0 ? null : yield* events(behind);
   return parts.map((part): PartAnswer => {
     const row = byIid.get(part.iid);
-    if (row !== undefined) return answerOf(row, unseen?.get(part.iid) ?? []);
+    if (row !== undefined) {
+      const state = stateOf(row);
+      const pauseRequested = state === "leased" && int(row, "pause_requested") === 1;
+      const found = unseen?.get(part.iid) ?? [];
+      return { kind: "ok", now: int(row, "now"), state, pauseRequested, events: found };
+    }
     if (leasedAt !== null) {
       return { kind: "ok", now: leasedAt, state: "leased", pauseRequested: false, events: [] };
     }
@@ -62,12 +66,6 @@ export function* answerParts(
     const now = fate.finishedAt;
     return { kind: "ok", now, state: "finished", pauseRequested: false, events: [] };
   });
-}
-
-function answerOf(row: Row, events: EventRecord[]): PartAnswer {
-  const state = stateOf(row);
-  const pauseRequested = state === "leased" && int(row, "pause_requested") === 1;
-  return { kind: "ok", now: int(row, "now"), state, pauseRequested, events };
 }
 
 /** How the part left its ticket. A ticket that was not leased has taken this part already: it tells how that left it. */

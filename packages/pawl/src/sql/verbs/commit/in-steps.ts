@@ -15,7 +15,7 @@ import {
 import { becomesSql, birthOf, endTurnSet, stateWord, writesTicketSql } from "../../ticket.js";
 import { firstOfEachId } from "../create.js";
 import type { EventReader } from "../events/reading.js";
-import { hookedColumn, isHooked, poster, posterByIid, postId } from "../hooks/posting.js";
+import { hookBit, hookedColumn, poster, posterByIid, postId } from "../hooks/posting.js";
 import { answerParts, type MissingParts } from "./answer.js";
 import { bulkSteps, byKeys, type StepInsert } from "./bulk.js";
 import type { Commit } from "./index.js";
@@ -39,7 +39,7 @@ export function commitInSteps(
     transaction: true,
     answersLocked: true,
     *script(parts): Script<PartAnswer[]> {
-      if (parts.every(isProgress)) {
+      if (parts.every((part) => isProgress(part) && part.consumed.length === 0)) {
         const steps = insertSteps(parts);
         const at = yield* lockPlain(parts, steps.prepare);
         if (at !== null) {
@@ -57,7 +57,9 @@ export function commitInSteps(
         yield* insertSteps(fresh).write(at);
         if (rows.attempts.length > 0) yield insertAttempts.with({ attempts: rows.attempts, at });
         if (rows.consumed.length > 0) yield consumeEvents.with({ consumed: rows.consumed, at });
-        const isCause = fresh.some(causesHooks);
+        const isCause =
+          rows.spawns.length > 0 ||
+          fresh.some(({ next: { kind } }) => kind === "complete" || kind === "fail");
         const [hooked] = isCause && readHooked !== null ? yield readHooked.with() : locked;
         if (rows.spawns.length > 0) yield* spawn(rows.spawns, at, hooked);
         if (rows.deliveries.length > 0) yield deliver.with({ deliveries: rows.deliveries });
@@ -66,10 +68,6 @@ export function commitInSteps(
       return yield* answerParts(parts, locked, null, events, missing);
     },
   };
-}
-
-function causesHooks({ spawns, next }: Part): boolean {
-  return spawns.length > 0 || next.kind === "complete" || next.kind === "fail";
 }
 
 function fencingStatements(sql: Sql) {
@@ -219,7 +217,7 @@ function spawner(sql: Sql): Spawner {
     if (spawns.length === 0) return;
     yield insertInstances.with({ spawns, at });
     yield insertTickets.with({ spawns, at });
-    if (!isHooked(hooked as Row, "onWorkflowEnqueued")) return;
+    if ((int(hooked as Row, "hooked") & hookBit.onWorkflowEnqueued) === 0) return;
     const posted = spawns.map(({ iid, workflow, id }) => ({
       id: postId.create(String(iid)),
       workflow: String(workflow),
@@ -257,7 +255,7 @@ function turnEnder(sql: Sql): TurnEnder {
     if (finished.length === 0) return;
     yield finish.with({ parts: finished, at });
     yield removeTickets.with({ parts: finished });
-    if (!isHooked(hooked as Row, "onInstanceFinished")) return;
+    if ((int(hooked as Row, "hooked") & hookBit.onInstanceFinished) === 0) return;
     const posted = parts.flatMap(({ iid, runNumber, next }) => {
       if (next.kind !== "complete" && next.kind !== "fail") return [];
       const reason = next.kind === "complete" ? ("complete" as const) : ("errored" as const);

@@ -23,14 +23,7 @@ import { isRegistered, postSelected } from "../hooks/posting.js";
 import { isAmong } from "../is-among.js";
 import { answerParts, type MissingParts } from "./answer.js";
 import type { Commit } from "./index.js";
-import {
-  columns,
-  consumedRows,
-  isProgressWithEvents,
-  progressColumns,
-  progressRow,
-  rowsOf,
-} from "./rows.js";
+import { columns, consumedRows, isProgress, progressColumns, progressRow, rowsOf } from "./rows.js";
 
 /** PostgreSQL: fence and writes in one statement, one round trip. */
 export function commitInOneStatement(
@@ -63,7 +56,7 @@ export function commitInOneStatement(
     // The statement that a run resumed by an event sends first.
     empty: [any.events.with({ parts: [], steps: [], parts_sent: 0, consumed: [] })],
     *script(parts): Script<PartAnswer[]> {
-      if (parts.every(isProgressWithEvents)) {
+      if (parts.every(isProgress)) {
         const consumed = consumedRows(parts);
         const rows = yield* written(consumed.length === 0 ? "progress" : "events", parts, {
           parts: parts.map(progressRow),

@@ -1,4 +1,4 @@
-import type { Next, Part, Wake } from "../../../store/store.js";
+import type { Part } from "../../../store/store.js";
 import type { ColumnType } from "../../dialect.js";
 import type { RowValues } from "../../statement.js";
 
@@ -93,7 +93,8 @@ export function consumedRows(parts: readonly Part[]): RowValues[] {
 
 function partRow(part: Part): RowValues {
   const { next } = part;
-  const wake = wakeOf(next);
+  const isRelease = next.kind === "release";
+  const wake = "wake" in next ? next.wake : null;
   return {
     iid: part.iid,
     run_no: part.runNumber,
@@ -103,7 +104,7 @@ function partRow(part: Part): RowValues {
     next: next.kind,
     wait_mask: "waitMask" in next ? next.waitMask : 0,
     wake_at: wake !== null && "at" in wake ? wake.at : null,
-    wake_in: wake !== null && "inMs" in wake ? wake.inMs : null,
+    wake_in: isRelease ? next.inMs : wake !== null && "inMs" in wake ? wake.inMs : null,
     history_bytes: "historyBytes" in next ? next.historyBytes : 0,
     takeovers: part.takeovers ?? null,
     output: next.kind === "complete" ? next.output : null,
@@ -111,18 +112,8 @@ function partRow(part: Part): RowValues {
   };
 }
 
-function wakeOf(next: Next): Wake | null {
-  if (next.kind === "release") return { inMs: next.inMs };
-  return "wake" in next ? next.wake : null;
-}
-
-/** Whether a part brings results and nothing else: its ticket is locked and not written. */
-export function isProgress(part: Part): boolean {
-  return isProgressWithEvents(part) && part.consumed.length === 0;
-}
-
 /** Whether a part brings results, some of them perhaps of events that its run has waited for, and nothing else. */
-export function isProgressWithEvents(part: Part): boolean {
+export function isProgress(part: Part): boolean {
   const { attempts, spawns, deliveries } = part;
   return (
     part.next.kind === "continue" &&

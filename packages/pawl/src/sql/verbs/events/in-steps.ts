@@ -1,18 +1,12 @@
 import type { Target } from "../../../store/records.js";
-import type {
-  Claimed,
-  EventPlace,
-  LeaseOnWake,
-  NewEvent,
-  SendEventAnswer,
-} from "../../../store/store.js";
+import type { Claimed, EventPlace, LeaseOnWake, SendEventAnswer } from "../../../store/store.js";
 import { waitMaskOf } from "../../../store/wait-mask.js";
 import { int, intOrNull, text, textOrNull, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import { assignments, setOf } from "../../ticket.js";
 import { RESUMING, toClaimed } from "../claim.js";
 import { aliveSql } from "../create.js";
-import { hookedColumn, isHooked, poster, postId } from "../hooks/posting.js";
+import { hookBit, hookedColumn, poster, postId } from "../hooks/posting.js";
 import type { SendEvent } from "./index.js";
 import { readInstance, refuser } from "./refusing.js";
 import { wokenSql } from "./text.js";
@@ -46,14 +40,15 @@ export function sendInSteps(sql: Sql): SendEvent {
         number: int(ticket, "event_count") + 1,
         createdAt: laterThan(int(ticket, "seen_at"), at),
       };
-      yield add.with(rowOf(event, place));
+      const { eventId: event_id, type, payload } = event;
+      const { number, createdAt: created_at } = place;
+      yield add.with({ iid, run_no: runNumber, number, created_at, event_id, type, payload });
       const isTaken = yield* wake(ticket, at, lease);
-      if (woken && isHooked(clock as Row, "onWorkflowEnqueued")) {
+      if (woken && (int(clock as Row, "hooked") & hookBit.onWorkflowEnqueued) !== 0) {
         const id = postId.event(iid, runNumber, place.number);
         const told = { workflow: target.workflow, instanceId: target.id, runNumber };
         yield post("onWorkflowEnqueued", [{ ...told, id, reason: "event" }], at);
       }
-      const { created_at } = found;
       const claim_no = int(ticket, "claim_no") + 1;
       return {
         kind: "accepted",
@@ -61,7 +56,12 @@ export function sendInSteps(sql: Sql): SendEvent {
         owner: textOrNull(ticket, "owner"),
         place,
         claimed: isTaken
-          ? claimedBy(target, place, { ...ticket, claim_no, created_at, now: at })
+          ? claimedBy(target, place, {
+              ...ticket,
+              claim_no,
+              created_at: found["created_at"],
+              now: at,
+            })
           : null,
       };
     },
@@ -88,21 +88,6 @@ function addingStatements(sql: Sql) {
      VALUES (:iid, :run_no, :number, :event_id, 'event', :type, :payload, :created_at)`,
   );
   return { lock, time, add };
-}
-
-function rowOf(
-  { eventId, type, payload }: NewEvent,
-  { iid, runNumber, number, createdAt }: EventPlace,
-) {
-  return {
-    iid,
-    run_no: runNumber,
-    number,
-    created_at: createdAt,
-    event_id: eventId,
-    type,
-    payload,
-  };
 }
 
 /** Counts the event on its ticket and wakes the run. Answers whether the run was leased to the sender's runner. */

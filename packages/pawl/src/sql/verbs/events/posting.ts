@@ -2,7 +2,7 @@ import type { Target } from "../../../store/records.js";
 import type { NewEvent, SendEventAnswer } from "../../../store/store.js";
 import { int, text, type Sql, type Verb } from "../../sql.js";
 import type { Script } from "../../statement.js";
-import { hookedColumn, isHooked, poster, postId } from "../hooks/posting.js";
+import { hookBit, hookedColumn, poster, postId } from "../hooks/posting.js";
 import { readInstanceSql, refuser } from "./refusing.js";
 
 export type PostEvent = Verb<
@@ -39,7 +39,7 @@ export function postEventVerb(sql: Sql): PostEvent {
         payload: event.payload,
       });
       // A tick has to move the event in, whatever the run is doing.
-      if (hooked || isHooked(found, "onWorkflowEnqueued")) {
+      if (hooked || (int(found, "hooked") & hookBit.onWorkflowEnqueued) !== 0) {
         const told = {
           id: postId.once("event", inboxId, text(found, "iid")),
           workflow: target.workflow,

@@ -1,7 +1,7 @@
 import { hookNames, type EnqueueReason, type HookName } from "../../../model/hooks.js";
 import type { TerminalState } from "../../../model/status.js";
-import { int, type Sql } from "../../sql.js";
-import type { Call, Row } from "../../statement.js";
+import type { Sql } from "../../sql.js";
+import type { Call } from "../../statement.js";
 
 /*
  * How a cause leaves its row in the outbox. Whether a hook is registered is read by a statement that is sent anyway, so
@@ -14,21 +14,17 @@ export function isRegistered(sql: Sql, hook: HookName): string {
   return `EXISTS (SELECT 1 FROM ${sql.table("hook")} WHERE name = '${hook}')`;
 }
 
-/** A column that tells which hooks are registered, for `isHooked`. It costs one read of a table of two rows. */
-export function hookedColumn(sql: Sql): string {
-  const branches = hookNames.map((hook) => `WHEN '${hook}' THEN ${bits[hook]}`).join(" ");
-  return `(SELECT COALESCE(SUM(CASE name ${branches} ELSE 0 END), 0) FROM ${sql.table("hook")}) AS hooked`;
-}
-
-export function isHooked(row: Row, hook: HookName): boolean {
-  return (int(row, "hooked") & bits[hook]) !== 0;
-}
-
-/** A bit for each hook. */
-const bits = Object.fromEntries(hookNames.map((hook, n) => [hook, 1 << n])) as Record<
+/** A bit for each hook, in the column of `hookedColumn`. */
+export const hookBit = Object.fromEntries(hookNames.map((hook, n) => [hook, 1 << n])) as Record<
   HookName,
   number
 >;
+
+/** The column `hooked`, which tells by bits which hooks are registered. It costs one read of a table of two rows. */
+export function hookedColumn(sql: Sql): string {
+  const branches = hookNames.map((hook) => `WHEN '${hook}' THEN ${hookBit[hook]}`).join(" ");
+  return `(SELECT COALESCE(SUM(CASE name ${branches} ELSE 0 END), 0) FROM ${sql.table("hook")}) AS hooked`;
+}
 
 const columns = "id, hook, workflow, instance_id, run_no, reason, created_at, due_at";
 
