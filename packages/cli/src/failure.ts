@@ -11,7 +11,7 @@ export const exitCode = {
   unavailable: 4,
 } as const;
 
-export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
+type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
 /** An error for people: a message, and what to try next. */
 export class Failure extends Error {

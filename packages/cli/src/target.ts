@@ -25,7 +25,7 @@ export interface CommandTarget {
   close(): Promise<void>;
 }
 
-export interface TargetWorkflow {
+interface TargetWorkflow {
   create(options: CreateOptions): Promise<TargetInstance>;
   get(id: string): Promise<TargetInstance>;
 }

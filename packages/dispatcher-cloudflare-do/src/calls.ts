@@ -33,7 +33,7 @@ export type InstanceCall =
   | { readonly method: "result"; readonly waitMs: number };
 
 export type RpcNewInstance = { readonly id?: string; readonly params?: string };
-export type RpcEvent = { readonly type: string; readonly id?: string; readonly payload?: string };
+type RpcEvent = { readonly type: string; readonly id?: string; readonly payload?: string };
 
 /** `error` is the text of the error that the caller is to be thrown. */
 export type RpcAnswer = { readonly value: string } | { readonly error: string };

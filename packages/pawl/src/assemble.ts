@@ -29,7 +29,7 @@ import { Notices } from "./store/notices.js";
 import type { Store } from "./store/store.js";
 
 /** The parts of an engine that a test can replace and a user cannot. */
-export type Workings = {
+type Workings = {
   readonly runtime: Runtime;
   readonly timing: EngineTiming;
   readonly runner: RunnerOptions;
@@ -58,7 +58,7 @@ export type Assembled<R extends Registry, Tx> = {
   readonly hooks: HookAdministration;
 };
 
-export interface Http {
+interface Http {
   fetch(request: WebRequest): Promise<WebResponse>;
   /** Ends the event streams. */
   close(): void;

@@ -84,7 +84,7 @@ export class Terminal {
 
 const EVERY_MS = 100;
 
-export class Progress {
+class Progress {
   readonly #write: (text: string) => void;
   #nextAtMs = performance.now() + EVERY_MS;
   #isDirty = false;

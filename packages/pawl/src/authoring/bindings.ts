@@ -61,7 +61,7 @@ export type CreateOptions<Params = unknown> = {
   ? { readonly params?: Params | undefined }
   : { readonly params: Params });
 
-export type CreateArguments<Params, Tx> = undefined extends Params
+type CreateArguments<Params, Tx> = undefined extends Params
   ? [options?: CreateOptions<Params>, more?: TxOptions<Tx>]
   : [options: CreateOptions<Params>, more?: TxOptions<Tx>];
 

@@ -1,7 +1,7 @@
 import { unlessAborted, type Signal } from "../model/abort.js";
 import { lenientUtf8, type ByteStream, type WebResponse } from "../model/web.js";
 
-export type ServerSentEvent = {
+type ServerSentEvent = {
   readonly event: string;
   readonly data: string;
   readonly id: string;

@@ -19,7 +19,7 @@ const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
 const BASE_PATH = "/api";
 
-export type Outgoing = {
+type Outgoing = {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: object;

@@ -90,7 +90,7 @@ export interface ClientWorkflow<Params = unknown, Types extends InstanceTypes = 
   get(id: string, more?: RequestOptions): Promise<ClientInstance<Types>>;
 }
 
-export type ClientCreateArguments<Params> = undefined extends Params
+type ClientCreateArguments<Params> = undefined extends Params
   ? [options?: CreateOptions<Params>, more?: RequestOptions]
   : [options: CreateOptions<Params>, more?: RequestOptions];
 

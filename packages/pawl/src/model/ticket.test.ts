@@ -3,13 +3,24 @@ import { isTerminal, liveStates, type InstanceState, type LiveState } from "./st
 import {
   edges,
   statusOfTicket,
-  ticketOf,
   ticketStates,
   userEdge,
   type EdgeName,
   type TicketEdge,
+  type TicketState,
 } from "./ticket.js";
 import { engineCommands, transitions, userCommands } from "./transitions.js";
+
+/** How each status of a live instance looks on its ticket. */
+const ticketOf: {
+  readonly [S in LiveState]: { readonly state: TicketState; readonly pauseRequested: boolean };
+} = {
+  queued: { state: "queued", pauseRequested: false },
+  running: { state: "leased", pauseRequested: false },
+  waiting: { state: "waiting", pauseRequested: false },
+  waitingForPause: { state: "leased", pauseRequested: true },
+  paused: { state: "paused", pauseRequested: false },
+};
 
 const all = Object.entries<TicketEdge>(edges) as [EdgeName, TicketEdge][];
 const states = Object.keys(transitions) as InstanceState[];

@@ -13,17 +13,6 @@ import type { Command, UserCommand } from "./transitions.js";
 export const ticketStates = ["queued", "waiting", "leased", "paused"] as const;
 export type TicketState = (typeof ticketStates)[number];
 
-/** How each status of a live instance looks on its ticket. */
-export const ticketOf: {
-  readonly [S in LiveState]: { readonly state: TicketState; readonly pauseRequested: boolean };
-} = {
-  queued: { state: "queued", pauseRequested: false },
-  running: { state: "leased", pauseRequested: false },
-  waiting: { state: "waiting", pauseRequested: false },
-  waitingForPause: { state: "leased", pauseRequested: true },
-  paused: { state: "paused", pauseRequested: false },
-};
-
 /** The status that a ticket shows. Code that is newer may have written a state that this code does not know. */
 export function statusOfTicket(
   state: string | null,

@@ -13,7 +13,7 @@ export type UserCommand = (typeof userCommands)[number];
  * `release` gives it back unfinished).
  */
 export const engineCommands = ["claim", "park", "release", "complete", "fail"] as const;
-export type EngineCommand = (typeof engineCommands)[number];
+type EngineCommand = (typeof engineCommands)[number];
 
 export type Command = UserCommand | EngineCommand;
 
@@ -21,7 +21,7 @@ export type Command = UserCommand | EngineCommand;
  * `INSTANCE_TERMINAL` is an answer to the caller. `IMPOSSIBLE` is a broken invariant: claims skip paused and
  * terminal instances, and the fence stops every other engine command of a runner that lost its claim.
  */
-export type Refusal = "INSTANCE_TERMINAL" | "IMPOSSIBLE";
+type Refusal = "INSTANCE_TERMINAL" | "IMPOSSIBLE";
 
 type TransitionRow = { readonly [C in Command]: InstanceState | Refusal };
 
@@ -105,7 +105,7 @@ export const transitions: { readonly [S in InstanceState]: TransitionRow } = {
   terminated: finished("terminated"),
 };
 
-export type TransitionResult = { readonly state: InstanceState } | { readonly refused: Refusal };
+type TransitionResult = { readonly state: InstanceState } | { readonly refused: Refusal };
 
 export function transition(state: InstanceState, command: Command): TransitionResult {
   const next = transitions[state][command];

@@ -8,7 +8,7 @@ export type WriteInstances = (
   hooked: boolean,
 ) => Promise<CreateAnswer[]>;
 
-export type CreateWrites = {
+type CreateWrites = {
   /** Hardly waits for locks: what one request waits for is nothing to the others. */
   readonly together: WriteInstances;
   readonly alone: WriteInstances;

@@ -164,7 +164,7 @@ export type ColumnDefinition = {
   readonly default?: number | string;
 };
 
-export type IndexDefinition = {
+type IndexDefinition = {
   readonly name: string;
   readonly columns: readonly string[];
   readonly unique?: true;

@@ -89,7 +89,7 @@ function* execute(sql: Sql, statement: string): Script<Row[]> {
   return yield sql.once(statement).with();
 }
 
-export type RecordedSchema = { readonly version: number; readonly minimum: number };
+type RecordedSchema = { readonly version: number; readonly minimum: number };
 
 export function* recorded(sql: Sql): Script<RecordedSchema> {
   const rows = yield sql.once(`SELECT name, value FROM ${sql.table("meta")}`).with();

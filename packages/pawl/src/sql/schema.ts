@@ -197,7 +197,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
   },
 };
 
-export type Migration = {
+type Migration = {
   readonly version: number;
   /** The oldest code that still works after it. */
   readonly minimumCode: number;

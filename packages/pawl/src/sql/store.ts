@@ -21,7 +21,7 @@ const MAX_TRIES = 13;
 /** Where each try takes long to fail there are fewer of them. */
 const MAX_TRYING_MS = 20_000;
 
-export type SqlStoreOptions<Tx> = {
+type SqlStoreOptions<Tx> = {
   readonly dialect: Dialect;
   readonly driver: Driver<Tx>;
   readonly runtime: Runtime;

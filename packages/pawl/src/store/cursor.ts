@@ -27,7 +27,7 @@ function fingerprint(query: string): number {
 }
 
 /** `int32` is for columns of that size: some databases refuse to compare them with anything larger. */
-export type PositionShape = readonly ("string" | "integer" | "int32")[];
+type PositionShape = readonly ("string" | "integer" | "int32")[];
 
 export function decodeCursor(
   cursor: string,

@@ -77,7 +77,7 @@ export function postgresDialect(schema: string): Dialect {
   };
 }
 
-export function quoteIdentifier(name: string): string {
+function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 

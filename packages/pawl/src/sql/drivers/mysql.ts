@@ -7,7 +7,7 @@ import { EngineConnections, type Connection } from "./engine-connections.js";
 /** A `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
 export type MysqlPool = MysqlPromisePool | { promise(): MysqlPromisePool };
 
-export interface MysqlPromisePool {
+interface MysqlPromisePool {
   getConnection(): Promise<{ destroy(): void }>;
 }
 

@@ -26,7 +26,7 @@ const columns = {
 const CHUNK_LENGTH = 2 * 1024 * 1024;
 
 /** With `hooked` the caller has code for `onWorkflowEnqueued`, which may not be registered yet. */
-export type Create = Verb<
+type Create = Verb<
   [items: readonly NewInstance[], runner: string | null, hooked: boolean],
   CreateAnswer[]
 >;

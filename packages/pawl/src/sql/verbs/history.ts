@@ -11,7 +11,7 @@ import { statusOfRow } from "./status.js";
 const RUNS_LISTED = 100;
 const ATTEMPTS_LISTED = 100;
 
-export type HistoryVerb = Verb<[target: Target, query: HistoryQuery], HistoryPage | null>;
+type HistoryVerb = Verb<[target: Target, query: HistoryQuery], HistoryPage | null>;
 type Order = HistoryQuery["order"];
 /** Where a page starts in each of the two sequences. */
 type HistoryPosition = { readonly step: number; readonly event: number };

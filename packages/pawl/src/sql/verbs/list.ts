@@ -18,7 +18,7 @@ const MAX_WINDOWS = 20;
 const fields = `i.iid, i.workflow, i.id, i.run_no, i.status, i.params, i.output, i.error, i.created_at,
   COALESCE(i.started_at, t.started_at) AS started_at, i.finished_at, i.origin, t.state, t.pause_requested`;
 
-export type Get = Verb<[target: Target], InstanceRecord | null>;
+type Get = Verb<[target: Target], InstanceRecord | null>;
 
 export function getVerb(sql: Sql): Get {
   const read = sql.prepare(
@@ -35,7 +35,7 @@ export function getVerb(sql: Sql): Get {
   };
 }
 
-export type GetMany = Verb<[targets: readonly Target[]], (InstanceRecord | null)[]>;
+type GetMany = Verb<[targets: readonly Target[]], (InstanceRecord | null)[]>;
 
 export function getManyVerb(sql: Sql): GetMany {
   const read = sql.prepare(
@@ -62,7 +62,7 @@ export function getManyVerb(sql: Sql): GetMany {
   };
 }
 
-export type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
+type List = Verb<[query: ListQuery], Page<InstanceRecord>>;
 
 type Order = ListQuery["order"];
 

@@ -239,7 +239,7 @@ function at<T>(array: readonly T[], n: number): T {
   return array[n] as T;
 }
 
-export type Adopt = Verb<[runner: string, iids: readonly string[]], Claimed[]>;
+type Adopt = Verb<[runner: string, iids: readonly string[]], Claimed[]>;
 
 /**
  * Reads tickets that the runner owns without knowing it, because the reply to its claim was lost: their code has not

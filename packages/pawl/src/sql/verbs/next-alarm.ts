@@ -13,10 +13,7 @@ export type NextAlarm = {
   readonly busy: boolean;
 };
 
-export type NextAlarmScript = (
-  lanes: readonly Lane[],
-  hooks: readonly HookName[],
-) => Script<NextAlarm>;
+type NextAlarmScript = (lanes: readonly Lane[], hooks: readonly HookName[]) => Script<NextAlarm>;
 
 /** When something will be due, in one statement: it follows every write. */
 export function nextAlarmScript(sql: Sql): NextAlarmScript {

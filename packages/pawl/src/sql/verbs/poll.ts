@@ -4,7 +4,7 @@ import type { Script } from "../statement.js";
 import { stateWord } from "../ticket.js";
 import type { EventReader } from "./events/reading.js";
 
-export type Poll = Verb<[runs: readonly PollRequest[]], PollAnswer[]>;
+type Poll = Verb<[runs: readonly PollRequest[]], PollAnswer[]>;
 
 /** Polls leased runs under their tickets' locks: the time, the pause flag, events that they have not seen. */
 export function pollVerb(sql: Sql, events: EventReader): Poll {

@@ -4,7 +4,7 @@ import type { Row, Script } from "../statement.js";
 import { setOf, stateWord } from "../ticket.js";
 import { RESUMING, toClaimed } from "./claim.js";
 
-export type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
+type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
 
 /**
  * A claim of named tickets, due or not. The number proves that nobody had them since their park; that it

@@ -4,7 +4,7 @@ import type { Script } from "../statement.js";
 import { NEW, RESUMING } from "./claim.js";
 import { firstDue } from "./next-due.js";
 
-export type UnknownLanes = Verb<[known: readonly Lane[]], Lane[]>;
+type UnknownLanes = Verb<[known: readonly Lane[]], Lane[]>;
 
 /** So many unknown lanes are looked at, and so many of dead runners' tickets in each queue. */
 const MAX_LANES = 100;

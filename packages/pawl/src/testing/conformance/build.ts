@@ -38,7 +38,7 @@ export function unique(): number {
 }
 
 /** A UUIDv7 greater than all before it, so that the order of ids is the order of creation. */
-export function newIid(): string {
+function newIid(): string {
   return `01900000-0000-7000-8000-${unique().toString(16).padStart(12, "0")}`;
 }
 

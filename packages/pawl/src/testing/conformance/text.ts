@@ -20,7 +20,7 @@ export const mebibyteText: string = (() => {
   return `${text}"${"x".repeat(1_048_576 - utf8Bytes(text) - 3)}"]`;
 })();
 
-export function utf8Bytes(text: string): number {
+function utf8Bytes(text: string): number {
   let bytes = 0;
   for (const character of text) {
     const point = character.codePointAt(0) ?? 0;

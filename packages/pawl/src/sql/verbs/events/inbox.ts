@@ -4,7 +4,7 @@ import type { Row, RowValues, Script } from "../../statement.js";
 import { laterThan } from "./in-steps.js";
 import { wokenSql } from "./text.js";
 
-export type InboxHolds = Verb<[], boolean>;
+type InboxHolds = Verb<[], boolean>;
 
 export function inboxHoldsVerb(sql: Sql): InboxHolds {
   const look = sql.prepare("inbox.look", `SELECT id FROM ${sql.table("inbox")} LIMIT 1`);
@@ -16,7 +16,7 @@ export function inboxHoldsVerb(sql: Sql): InboxHolds {
   };
 }
 
-export type MoveInbox = Verb<[limit: number], number>;
+type MoveInbox = Verb<[limit: number], number>;
 
 /**
  * Takes rows of the inbox in order, numbers them under their tickets' locks, and leaves those whose ticket is locked by

@@ -5,7 +5,7 @@ import type { Script } from "../../statement.js";
 import { hookBit, hookedColumn, poster, postId } from "../hooks/posting.js";
 import { readInstanceSql, refuser } from "./refusing.js";
 
-export type PostEvent = Verb<
+type PostEvent = Verb<
   [target: Target, event: NewEvent, inboxId: string, hooked: boolean],
   SendEventAnswer
 >;

@@ -14,7 +14,7 @@ export function readInstanceSql(sql: Sql, more = ""): string {
     WHERE i.workflow = :workflow AND i.id = :id`;
 }
 
-export type Refuser = (found: Row | undefined, event: NewEvent) => Script<SendEventAnswer>;
+type Refuser = (found: Row | undefined, event: NewEvent) => Script<SendEventAnswer>;
 
 /**
  * Answers for an event that cannot be added. It may have been added before: an event that is sent again succeeds, also

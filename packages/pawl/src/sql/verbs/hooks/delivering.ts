@@ -3,7 +3,7 @@ import type { HookClaimRequest, HookRow, HookSettlement } from "../../../store/s
 import { int, text, type Sql, type Verb } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 
-export type Delivering = {
+type Delivering = {
   readonly claimHooks: Verb<[request: HookClaimRequest], HookRow[]>;
   readonly settleHooks: Verb<[settlements: readonly HookSettlement[]], void>;
   /** Milliseconds until the next delivery to one of these hooks is due. */

@@ -41,7 +41,7 @@ export type Posted = {
   readonly reason: EnqueueReason | TerminalState;
 };
 
-export type Poster = (hook: HookName, posted: readonly Posted[], at: number) => Call;
+type Poster = (hook: HookName, posted: readonly Posted[], at: number) => Call;
 
 /** Posts rows. It only inserts, so it may be part of a user's transaction. */
 export function poster(sql: Sql, name: string): Poster {
@@ -71,7 +71,7 @@ export function poster(sql: Sql, name: string): Poster {
     });
 }
 
-export type PostedByIid = Pick<Posted, "id" | "runNumber" | "reason"> & { readonly iid: string };
+type PostedByIid = Pick<Posted, "id" | "runNumber" | "reason"> & { readonly iid: string };
 
 /** Posts rows where only the internal id is at hand. It reads instances, so it is not for a user's transaction. */
 export function posterByIid(

@@ -5,7 +5,7 @@ import { int, text, textOrNull, type Sql, type Verb } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import { hookFields, toHookRow } from "./delivering.js";
 
-export type Registering = {
+type Registering = {
   readonly registerHooks: Verb<[hooks: readonly HookName[]], void>;
   readonly unregisterHook: Verb<[hook: HookName], number>;
   readonly failedHooks: Verb<[query: FailedHooksQuery], Page<FailedHookRow>>;
