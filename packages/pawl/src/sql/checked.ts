@@ -1,7 +1,7 @@
 import { ValidationError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 
-/** Names that go into statement text: letters, digits and underscores, and short enough for every database. */
+/** A name that goes into statement text: letters, digits and underscores, and short enough for every database. */
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,39}$/;
 
 export function checkedCount(field: string, count: number): number {

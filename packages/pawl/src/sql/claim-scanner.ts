@@ -9,8 +9,8 @@ const REST = 30;
 const MAX_REST_MS = 60_000;
 
 /**
- * Decides where in the index a claim starts to look. Claimed tickets leave dead entries at the low end of the index, and
- * an old snapshot (a backup) keeps them there: a look at everything walks over all of them, 100,000 in 200 ms on
+ * Decides where in the index a claim starts to look. Claimed tickets leave dead entries at the low end of the index,
+ * and an old snapshot (a backup) keeps them there: a look at everything walks over all of them, 100,000 in 200 ms on
  * PostgreSQL. So most looks start where the last one stopped. A ticket that became visible below that mark, because its
  * transaction committed late, is found by the next look at everything.
  */
@@ -51,8 +51,8 @@ export class ClaimScanner {
   }
 
   /**
-   * May answer too early: while a look at everything is owed, the answer is at most the time until one is allowed. Once it is
-   * allowed, this question is that look.
+   * May answer too early: while a look at everything is owed, the answer is at most the time until one is allowed. Once
+   * it is allowed, this question is that look.
    */
   async nextDueInMs(lanes: readonly Lane[]): Promise<number | null> {
     const isMarked = JSON.stringify(lanes) === this.#lanes;

@@ -1,7 +1,7 @@
 import type { Cancel, Runtime } from "../model/seams.js";
 import type { CreateAnswer, NewInstance } from "../store/store.js";
 
-/** How the instances of one request are written, all or none; or those of many. */
+/** Writes the instances of one request or of many, all or none. */
 export type WriteInstances = (
   instances: readonly NewInstance[],
   runner: string | null,
@@ -9,10 +9,11 @@ export type WriteInstances = (
 ) => Promise<CreateAnswer[]>;
 
 type CreateWrites = {
-  /** Hardly waits for locks: what one request waits for is nothing to the others. */
+  /** Writes many requests. It hardly waits for locks: a lock that one request meets must not hold up the others. */
   readonly together: WriteInstances;
+  /** Writes one request, and may wait for its locks. */
   readonly alone: WriteInstances;
-  /** What made `together` fail: the store, for all alike, or one of the requests, or a lock that one of them met. */
+  /** Tells why `together` failed: the store failed for all alike, one request is wrong, or one of them met a lock. */
   readonly causeOf: (error: unknown) => "store" | "request" | "lock";
 };
 
@@ -25,11 +26,11 @@ type Request = {
 };
 
 const MAX_INSTANCES = 200;
-/** In UTF-16 units of params. */
+/** The most params of a group, in UTF-16 units. */
 const MAX_LENGTH = 1024 * 1024;
-/** Longer than a commit should take. Who has waited so long for the group ahead goes without its answer … */
+/** Longer than a commit should take. Requests that have waited so long for the group ahead go without its answer … */
 const HOLD_MS = 25;
-/** … unless so many do: then the store is away, or as good as. */
+/** … unless so many groups are on their way already: then the store is away, or as good as away. */
 const MAX_ON_THEIR_WAY = 3;
 
 /** Group commit for new instances: while one write is on its way, the requests that come collect for the next. */
@@ -39,7 +40,7 @@ export class Creates {
   #waiting: Request[] = [];
   #sendIsDue = false;
   #onTheirWay = 0;
-  /** The group that the next one waits for, and until when if there is someone who waits. */
+  /** The group that the next one waits for; `#hold` ends that wait, if a request is waiting. */
   #ahead: readonly Request[] | null = null;
   #hold: Cancel | null = null;
 
@@ -60,8 +61,9 @@ export class Creates {
   }
 
   /**
-   * In the next round, so that callers that move together travel together. It costs a lone create some 20 µs. Sent at once, the
-   * first of many goes alone each time: in W1 that made 1,560 instead of 2,520 workflows a second on SQLite.
+   * Sends in the next round, so that callers that move together travel together. It costs a lone create some 20 µs. If
+   * it were sent at once, the first of many would go alone each time: in W1 that made 1,560 instead of 2,520 workflows
+   * a second on SQLite.
    */
   #scheduleSend(): void {
     if (this.#sendIsDue || this.#waiting.length === 0) return;
@@ -77,7 +79,7 @@ export class Creates {
     });
   }
 
-  /** The first, and all that may go with it. */
+  /** Takes the first request, and all that may go with it: the same runner, the same hook, and not too much. */
   #collect(): Request[] {
     const [first] = this.#waiting;
     const group: Request[] = [];
@@ -104,7 +106,7 @@ export class Creates {
     this.#onTheirWay += 1;
     await this.#write(group);
     this.#onTheirWay -= 1;
-    // Else the group ahead is a newer one.
+    // If the hold has ended, the group ahead is a newer one.
     if (this.#ahead === group) this.#goOn();
     else this.#scheduleSend();
   }
@@ -135,7 +137,7 @@ export class Creates {
     }
   }
 
-  /** Not awaited by anyone else: it may wait for its lock. */
+  /** Nobody else waits for it, so it may wait for its lock. */
   #writeAlone({ instances, runner, hooked, resolve, reject }: Request): void {
     this.#writes.alone(instances, runner, hooked).then(resolve, reject);
   }

@@ -13,20 +13,20 @@ export type TableName =
   | "hook"
   | "outbox";
 
-/** `key`: compared byte by byte. `body`: a payload. `word`: one of the engine's own short words. */
+/** A `key` is compared byte by byte, a `body` is a payload, a `word` is one of the engine's own short words. */
 export type ColumnType = "key" | "word" | "int" | "big" | "body";
 
 export type ErrorCategory =
-  /** The write did not happen: serialization failure, deadlock, busy. */
+  /** The write did not happen: a serialization failure, a deadlock, a busy database. */
   | "transient"
-  /** The write did not happen: someone holds a lock for longer than we wait. */
+  /** The write did not happen: another session holds a lock for longer than we wait. */
   | "locked"
   /** The connection is gone; whether the write happened is unknown. */
   | "disconnected"
   /** The database refuses the data itself. */
   | "data"
   | "duplicate"
-  /** A table is missing: `migrate()` has not run. */
+  /** A table is missing, so `migrate()` has not run. */
   | "unmigrated"
   | "other";
 
@@ -77,46 +77,46 @@ interface CommonDialect {
   /** Rows can be aggregated into JSON and arrays, so that all steps of a run travel as one row. */
   readonly jsonAggregates: boolean;
   /**
-   * An insert that fails leaves the user's transaction unusable, so a savepoint goes before it. PostgreSQL needs one: at
-   * REPEATABLE READ it fails an insert that meets a row younger than the snapshot, conflict clause or not.
+   * An insert that fails leaves the user's transaction unusable, so a savepoint goes before it. PostgreSQL needs one:
+   * at REPEATABLE READ it fails an insert that meets a row younger than the snapshot, conflict clause or not.
    */
   readonly savepointOnInsert: boolean;
-  /** Parameters are `$1` (and may repeat) or `?`. */
+  /** Parameters are `$1`, which may repeat, instead of `?`. */
   readonly numbered: boolean;
-  /** Branches that a UNION may have. */
+  /** How many branches a UNION may have. */
   readonly unionMax: number;
   /** The database's time in milliseconds, exact to one and free of time zones. */
   readonly now: string;
-  /** The test clock's value in place of `now`. */
+  /** The value of a test's clock, in place of `now`. */
   boundNow(placeholder: string): string;
   table(name: TableName): string;
   /** A derived table `alias` with these columns, filled from the rows bound to `:param`. */
   rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
-  /** Whether an index keeps entries of changed rows while an old snapshot might see them. */
+  /** An index keeps the entries of changed rows as long as an old snapshot might see them. */
   readonly keepsDeadEntries: boolean;
-  /** Where a statement runs once for each row: the same for a read, in one execution. */
+  /** The same as `rows` for a read in one execution, where a statement otherwise runs once for each row. */
   keys?(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
-  /** Joins so that the left side (our few rows) drives and the right is looked up by its key. */
+  /** Joins so that the left side (our few rows) drives, and the right side is looked up by its key. */
   readonly drivenJoin: string;
-  /** Such a join by the primary key, certain to touch (and lock) no other row. */
+  /** Such a join by the primary key, which is certain to touch and lock no other row. */
   lookUp(table: TableName, alias: string): string;
   /** How `column == key` is written, if not as an equation. */
   lookedUpBy?(column: string, key: string): string;
-  /** After a table: read it through this index only. Empty where the planner's settings see to that. */
+  /** After a table: reads it through this index only. Empty where the settings of the planner see to that. */
   throughIndex(index: string): string;
-  /**
-   * Row locks; empty where a transaction is alone. The skipping ones never wait, so their order does not
-   * matter; those `Of` lock one table of a join, the last for reading, and it fails instead of waiting.
-   */
+  /** Locks rows for a write. All four locks are empty where a transaction is alone. */
   readonly lock: string;
+  /** Leaves rows out that another session has locked. It never waits, so the order of locks does not matter. */
   readonly lockSkipping: string;
+  /** The same for one table of a join. */
   lockSkippingOf(alias: string): string;
+  /** Locks the rows of one table of a join for reading, and fails instead of waiting. */
   shareOrFailOf(alias: string): string;
-  /** Bytes of a text, without reading it. */
+  /** The bytes of a text, without reading it. */
   byteLength(expression: string): string;
-  /** Starts an `INSERT`; a conflict clause calls the existing row `old`. */
+  /** Starts an `INSERT` in which a conflict clause can call the existing row `old`. */
   insertInto(table: TableName): string;
-  /** `UPDATE` of a table from a row set. */
+  /** An `UPDATE` of a table from a row set. */
   updateFrom(options: {
     readonly table: TableName;
     readonly alias: string;
@@ -124,22 +124,23 @@ interface CommonDialect {
     readonly on: string;
     readonly set: Readonly<Record<string, string>>;
   }): string;
-  /** `DELETE` of a table's rows whose key is `matches` of a row set, each looked up by its key. */
+  /** A `DELETE` of the rows whose key is `matches` of a row set, each looked up by its key. */
   deleteMatching(options: {
     readonly table: TableName;
     readonly key: string;
     readonly rows: string;
     readonly matches: string;
   }): string;
-  /** After an `INSERT … SELECT`: keep the old row, or overwrite it if this (claim_no, part_no) is newer. */
+  /** After an `INSERT … SELECT`: keeps the old row. */
   onConflictKeep(key: readonly string[]): string;
+  /** After an `INSERT … SELECT`: overwrites these columns if the new (claim_no, part_no) is newer. */
   onConflictSetIfNewer(
     table: TableName,
     key: readonly string[],
     columns: readonly string[],
   ): string;
   classify(error: unknown): ErrorCategory;
-  /** Makes concurrent migrations take turns, until the transaction ends or `unlockMigrations`. */
+  /** Makes concurrent migrations take turns until the transaction ends, or until `unlockMigrations`. */
   lockMigrations(): string[];
   unlockMigrations(): string[];
   createTable(name: TableName, definition: TableDefinition): string[];
@@ -149,8 +150,9 @@ export type TableDefinition = {
   readonly columns: Readonly<Record<string, ColumnDefinition>>;
   readonly primaryKey: readonly string[];
   /**
-   * Rows that are rewritten often count their rewrites here. PostgreSQL's key goes on with it: its check of a key
-   * reads every version that has the same one, also those that an old snapshot keeps.
+   * A column that counts how often a row is rewritten, for rows that are rewritten often. PostgreSQL makes it part of
+   * the key: its check of a key reads every version of the row with the same key, even those that only an old snapshot
+   * keeps.
    */
   readonly generation?: string;
   readonly indexes?: readonly IndexDefinition[];
@@ -158,7 +160,7 @@ export type TableDefinition = {
 
 export type ColumnDefinition = {
   readonly type: ColumnType;
-  /** Bytes a key may take; sizes MySQL's columns. */
+  /** How many bytes a key may take, which sizes MySQL's columns. */
   readonly bytes?: number;
   readonly nullable?: true;
   readonly default?: number | string;
@@ -168,6 +170,6 @@ type IndexDefinition = {
   readonly name: string;
   readonly columns: readonly string[];
   readonly unique?: true;
-  /** Rows where this column is null stay out of the index, where the database can do that. */
+  /** Rows in which this column is null stay out of the index, where the database can do that. */
   readonly whereNotNull?: string;
 };

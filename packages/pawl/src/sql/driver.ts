@@ -6,8 +6,8 @@ export type ConnectionClass = "engine" | "request";
 /** One connection or a few. The driver package is the user's, and only the members used here are asked of it. */
 export interface Driver<Tx> {
   /**
-   * Runs a verb on one connection: in one transaction at READ COMMITTED if the verb wants one, otherwise each statement by
-   * itself. An error of a statement is thrown into the script first; if the script lets it out, everything is rolled
+   * Runs a verb on one connection: in one transaction at READ COMMITTED if the verb wants one, otherwise each statement
+   * by itself. An error of a statement is thrown into the script first; if the script lets it out, everything is rolled
    * back.
    *
    * A driver whose connections keep plans makes those of the verb's `rehearsal` afterwards, when there is time.

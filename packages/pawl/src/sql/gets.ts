@@ -4,7 +4,7 @@ import type { InstanceRecord, Target } from "../store/records.js";
 export type Reads = {
   readonly together: (targets: readonly Target[]) => Promise<(InstanceRecord | null)[]>;
   readonly alone: (target: Target) => Promise<InstanceRecord | null>;
-  /** Whether one target made `together` fail, which is nothing to the others. */
+  /** Whether a single target made `together` fail; the others must not fail with it. */
   readonly isOfOne: (error: unknown) => boolean;
 };
 
@@ -15,12 +15,12 @@ type Request = {
 };
 
 const MAX_TARGETS = 500;
-/** More of them would only be smaller. */
+/** With more groups on their way, each would only be smaller. */
 const MAX_ON_THEIR_WAY = 2;
 
 /**
- * Instances that are asked for at the same time are read together: a process that waits for the ends of many looks at each
- * of them, and each look of its own costs 100 µs of its time and the database's.
+ * Reads instances together that are asked for at the same time. A process that waits for the ends of many instances
+ * reads each of them, and a read of its own costs 100 µs of the process's time and the database's.
  */
 export function getsTogether(
   { scheduler }: Runtime,
@@ -30,7 +30,7 @@ export function getsTogether(
   let sendIsDue = false;
   let onTheirWay = 0;
 
-  /** In the next round, so that callers that move together are read together. */
+  /** Sends in the next round, so that callers that move together are answered together. */
   const scheduleSend = (): void => {
     if (sendIsDue || waiting.length === 0 || onTheirWay === MAX_ON_THEIR_WAY) return;
     sendIsDue = true;

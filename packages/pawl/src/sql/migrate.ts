@@ -5,8 +5,9 @@ import { int, Raced, type Sql, text } from "./sql.js";
 import type { Row, Script } from "./statement.js";
 
 /**
- * The rows of `meta`: `inbox` is only ever locked, by who moves the inbox. `version` is the newest migration in the database, `minimum` the oldest code that may use it. A newer
- * database is fine as long as its minimum allows us: that is how a rolling deploy looks from the old side.
+ * The version of this code. In the table `meta`, `version` is the newest migration of the database and `minimum` the
+ * oldest code that may use it. A newer database is fine as long as its minimum allows this code: that is how a rolling
+ * deploy looks from the old side. The row `inbox` is only ever locked, by the process that moves the inbox.
  */
 const CODE_VERSION = 1;
 
@@ -18,7 +19,10 @@ const meta: TableDefinition = {
   primaryKey: ["name"],
 };
 
-/** Everything runs under one lock, so that of many processes one migrates and the others find it done. */
+/**
+ * Migrates the database. It all runs under one lock, so that one of many processes migrates and the others find it
+ * done.
+ */
 export function* migrateScript(sql: Sql): Script<void> {
   const { dialect } = sql;
   for (const statement of dialect.lockMigrations()) {
@@ -40,7 +44,7 @@ function* bringUpToDate(sql: Sql): Script<void> {
   for (const statement of statementsSince(dialect, version)) yield* execute(sql, statement);
 }
 
-/** What `migrateScript` would do in a database where this is recorded; null if it has no tables. */
+/** The statements that `migrateScript` would run, by the versions found in the database; null if it has no tables. */
 export function migrationPlan(
   dialect: Dialect,
   found: RecordedSchema | null,
@@ -77,7 +81,7 @@ function statementsSince(dialect: Dialect, version: number): string[] {
     ]);
 }
 
-/** The statements of an empty database, for the golden files. */
+/** The statements that make the schema of an empty database, for the golden files. */
 export function schemaStatements(dialect: Dialect): string[] {
   return [
     ...dialect.createTable("meta", meta),
@@ -97,7 +101,7 @@ export function* recorded(sql: Sql): Script<RecordedSchema> {
   return { version: values.get("version") ?? 0, minimum: values.get("minimum") ?? 0 };
 }
 
-/** As text, so that what is planned is what is run. */
+/** Writes a row of `meta`, as text: a plan shows the very statements that run. */
 function record(dialect: Dialect, name: string, value: number): string[] {
   return [
     `DELETE FROM ${dialect.table("meta")} WHERE name = '${name}'`,

@@ -16,12 +16,12 @@ const body: ColumnDefinition = { type: "body", nullable: true };
 const zero = (definition: ColumnDefinition): ColumnDefinition => ({ ...definition, default: 0 });
 
 /**
- * Times are bigint milliseconds. Payloads are text: a JSON type would reorder keys and refuse NUL.
- * No foreign keys: their locks would make the engine wait for users' transactions. Step types, kinds
- * and topics are open words, so that later kinds need no migration.
+ * The tables of the first migration. Times are bigint milliseconds. Payloads are text, since a JSON type would reorder
+ * keys and refuse NUL. There are no foreign keys, since their locks would make the engine wait for users' transactions.
+ * Step types, kinds and topics are open words, so that later kinds need no migration.
  */
 export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition>> = {
-  /** A process that executes. Its lease covers every ticket it owns; dead is for good. */
+  /** A process that executes. Its lease covers every ticket that it owns. A dead runner stays dead. */
   runner: {
     columns: {
       id: { type: "key", bytes: 128 },
@@ -32,12 +32,13 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     primaryKey: ["id"],
   },
 
-  /** `status` is "live" until the run ends; what a live run is doing stands on its ticket. */
+  /** `status` is "live" until the run ends; the ticket tells what a live run is doing. */
   instance: {
     columns: {
       iid,
       workflow,
       id: { type: "key", bytes: 400 },
+      /** For instances that are not workflows, as tasks will be. No code reads it yet. */
       kind: { type: "word", default: "workflow" },
       queue: workflow,
       run_no: int,
@@ -48,11 +49,12 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       created_at: time,
       started_at: maybe(time),
       finished_at: maybe(time),
-      /** The claim that finished the run: proof for a resend. */
+      /** The claim that finished the run, by which a resend is recognised. */
       claim_no: zero(big),
-      /** The operation that terminated the run: proof for a resend. */
+      /** The operation that terminated the run, by which a resend is recognised. */
       terminated_by: maybe(operation),
       origin: maybe({ type: "key", bytes: 512 }),
+      /** No code reads or writes these two; a later migration drops them. */
       tags: body,
       retention_until: maybe(time),
     },
@@ -63,7 +65,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     ],
   },
 
-  /** Outcomes of runs that a restart replaced; their steps and events stay where they are. */
+  /** Outcomes of runs that a restart replaced. Their steps and events stay where they are. */
   past_run: {
     columns: {
       iid,
@@ -74,22 +76,23 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       started_at: maybe(time),
       finished_at: maybe(time),
       terminated_by: maybe(operation),
-      /** The restart that replaced it. Kept for ever, so that no later operation makes a resend look new. */
+      /** The restart that replaced the run. It is kept for ever, so that no later operation makes a resend look new. */
       restarted_by: operation,
     },
     primaryKey: ["iid", "run_no"],
   },
 
-  /** The queue row of whatever can become due: when should a runner look next, and who may look now. */
+  /** The queue row of a live run: when a runner should look next, and which runner may look now. */
   ticket: {
     columns: {
       tid: iid,
+      /** No code reads or writes it; a later migration drops it. */
       kind: { type: "word", default: "run" },
       queue: workflow,
       handler: workflow,
-      /** 0 resumes, 1 is new: what already runs comes first. */
+      /** 0 is a run that resumes, 1 a new one: runs that have begun come first. */
       class: int,
-      /** Set only while claimable, so that leased and paused rows leave the index. */
+      /** Set only while the ticket can be claimed, so that leased and paused tickets leave the index. */
       due_at: maybe(time),
       state: word,
       run_no: int,
@@ -97,19 +100,22 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       claim_no: big,
       owner: maybe({ type: "key", bytes: 128 }),
       pause_requested: zero(int),
-      /** Events accepted for this run; parking compares it with what the run has seen. */
+      /** Counts the events of this run. A park compares it with the events that the run has seen. */
       event_count: zero(big),
       wait_mask: zero(big),
-      /** When the run's owner last looked; later events are later than this. */
+      /** When the run's owner last looked. An event that comes later gets a later time. */
       seen_at: zero(time),
-      /** The last part of this claim that had to do with this row: it, and those before it, have had their say. */
+      /**
+       * The last part of this claim that had to do with this row. It and the parts before it change nothing any more.
+       */
       part_no: zero(int),
       takeovers: zero(int),
       history_bytes: zero(big),
       started_at: maybe(time),
+      /** For flow control. No code reads or writes it yet. */
       flow_key: maybe({ type: "key", bytes: 400 }),
     },
-    /** Only whoever has inserted or locked the instance's row inserts a ticket: that makes `tid` unique everywhere. */
+    /** A ticket is inserted only under the lock of its instance's row, which makes `tid` unique on every database. */
     primaryKey: ["tid"],
     generation: "claim_no",
     indexes: [
@@ -122,7 +128,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     ],
   },
 
-  /** One row per step and nothing else: written once on the hot path. */
+  /** A step takes this one row and nothing else. On the hot path it is written once. */
   step: {
     columns: stepDefinitions,
     primaryKey: stepKey,
@@ -150,7 +156,7 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     indexes: [{ name: "event_once", columns: ["iid", "run_no", "event_id"], unique: true }],
   },
 
-  /** Events from users' transactions and from other runs' commits, until a tick numbers them. */
+  /** Events from users' transactions and from other runs' commits, until a tick moves them to their runs. */
   inbox: {
     columns: {
       id: { type: "key", bytes: 400 },
@@ -164,13 +170,13 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
     primaryKey: ["id"],
   },
 
-  /** Hooks that some process has code for. Rows of the outbox are written for these only. */
+  /** Hooks that some process has code for. Only for these are rows written to the outbox. */
   hook: {
     columns: { name: { type: "key", bytes: 128 }, registered_at: time },
     primaryKey: ["name"],
   },
 
-  /** What hooks are to be told, written with its cause, until it is delivered. */
+  /** Calls of hooks that are still to be delivered, each written in the same transaction as its cause. */
   outbox: {
     columns: {
       id: { type: "key", bytes: 256 },
@@ -178,12 +184,12 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
       workflow,
       instance_id: { type: "key", bytes: 400 },
       run_no: int,
-      /** Why there is something to run, or the status in which the run ended. */
+      /** Why there is something to run, or the status in which the run has ended. */
       reason: word,
       created_at: time,
-      /** The next delivery, or when the one under way counts as lost. Null once it is given up. */
+      /** When the next delivery is due, or the one under way counts as lost. Null once it is given up. */
       due_at: maybe(time),
-      /** The fence: grows with every delivery. */
+      /** The fence, which grows with every delivery. */
       claim_no: zero(int),
       attempts: zero(int),
       failed_at: maybe(time),
@@ -199,12 +205,12 @@ export const tables: Readonly<Record<Exclude<TableName, "meta">, TableDefinition
 
 type Migration = {
   readonly version: number;
-  /** The oldest code that still works after it. */
+  /** The oldest code that still works after this migration. */
   readonly minimumCode: number;
   statements(dialect: Dialect): string[];
 };
 
-/** In order; a released one never changes. Names of later tables are added by later migrations. */
+/** The migrations, in order. A released one never changes: a later migration adds or drops tables and columns. */
 export const migrations: readonly Migration[] = [
   {
     version: 1,

@@ -2,7 +2,7 @@ import type { Clock } from "../model/seams.js";
 import type { ColumnType, Dialect, TableName } from "./dialect.js";
 import { compile, type Call, type Script, type Statement } from "./statement.js";
 
-/** What a verb writes its statements with. */
+/** Compiles the statements of verbs for one dialect. */
 export class Sql {
   readonly #statements: Statement[] = [];
 
@@ -11,7 +11,7 @@ export class Sql {
     private readonly clock: Clock | undefined,
   ) {}
 
-  /** Every statement so far, for the tests that look at plans and texts. */
+  /** Every prepared statement so far, for the tests that look at plans and texts. */
   get statements(): readonly Statement[] {
     return this.#statements;
   }
@@ -35,12 +35,12 @@ export class Sql {
     return statement;
   }
 
-  /** Text that takes a list; a driver sends it as text. */
+  /** Text that takes a list, which a driver sends as text. */
   bulk(name: string, body: string): Statement {
     return this.#compile(name, body);
   }
 
-  /** Text that is not worth preparing: migrations. */
+  /** Text that is not worth preparing, as that of a migration. */
   once(body: string): Statement {
     return this.#compile(null, body);
   }
@@ -53,11 +53,11 @@ export class Sql {
 /** A verb of the store: its statements, and whether they need a transaction around them. */
 export type Verb<Args extends readonly unknown[], T> = {
   readonly transaction: boolean;
-  /** It has an answer of its own for "someone holds the lock", so that is not waited out. */
+  /** The verb has an answer of its own for a lock that another session holds, so the store does not retry then. */
   readonly answersLocked?: true;
-  /** Its usual statements with nothing in them. */
+  /** Its usual statements without any rows, for other verbs to rehearse. */
   readonly empty?: readonly Call[];
-  /** After it there is time to plan these, of other verbs. */
+  /** Statements of other verbs that a connection can plan after this one, when there is time. */
   readonly rehearsal?: readonly Call[];
   script(...args: Args): Script<T>;
 };
@@ -91,7 +91,7 @@ export function textOrNull<Column extends string>(
   return row[column] === null || row[column] === undefined ? null : text(row, column);
 }
 
-/** A script found that it lost a race before it wrote anything: run it again from the top. */
+/** Thrown by a script that lost a race before it wrote anything: the store runs it again from the top. */
 export class Raced extends Error {
   override readonly name = "Raced";
 }

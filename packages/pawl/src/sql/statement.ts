@@ -6,24 +6,24 @@ export type Value = string | number | null;
 export type Values = Readonly<Record<string, Value | readonly RowValues[]>>;
 export type RowValues = Readonly<Record<string, Value>>;
 
-/** One statement with its arguments: a list for each time it runs. */
+/** One statement with its arguments, a list of them for each time that it runs. */
 export type Call = {
   readonly statement: Statement;
   readonly executions: readonly (readonly Value[])[];
-  /** For the last `?` of MySQL's bulk statements: keys, or rows, as text. */
+  /** Keys or rows as text, for the last `?` of MySQL's bulk statements. */
   readonly list?: string;
-  /** Work for the time until a server answers. */
+  /** Work to be done while the server has not answered yet. */
   readonly meanwhile?: () => void;
 };
 
 /**
- * The statements of one transaction, as a generator: it yields a call and is sent its rows. The same
- * script runs synchronously on SQLite and asynchronously on a server, and may be started again from the
- * top, so it holds no state outside itself.
+ * The statements of one transaction, as a generator that yields a call and is sent its rows. The same script runs
+ * synchronously on SQLite and asynchronously on a server. It may be started again from the top, so it holds no state
+ * outside itself.
  */
 export type Script<T> = Generator<Call, T, Row[]>;
 
-/** Runs a script to its end where statements answer at once. */
+/** Runs a script to its end, where statements answer at once. */
 export function driveNow<T>(script: Script<T>, execute: (call: Call) => Row[]): T {
   let step = script.next();
   while (step.done !== true) {
@@ -41,7 +41,7 @@ export function driveNow<T>(script: Script<T>, execute: (call: Call) => Row[]): 
 
 /** How a dialect passes a set of rows into a statement. */
 export type RowsStyle =
-  /** One execution for each row: an embedded database has no round trip to save. */
+  /** One execution for each row, since an embedded database has no round trip to save. */
   | "each"
   /** One array for each column. */
   | "arrays"
@@ -54,15 +54,15 @@ type Param =
   | { readonly kind: "column"; readonly rows: string; readonly column: string }
   | { readonly kind: "json"; readonly rows: string; readonly columns: readonly string[] };
 
-/** SQL text fixed when the store is made, with named parameters resolved to the driver's positions. */
+/** SQL text that is fixed when the store is made, its named parameters resolved to the driver's positions. */
 export class Statement {
-  /** Whether it answers rows. */
+  /** Whether the statement answers rows. */
   readonly reads: boolean;
-  /** The row set that it runs once for each row of. */
+  /** The row set for each row of which the statement runs once. */
   readonly #each: string | undefined;
 
   constructor(
-    /** Null for a statement that runs once and is not prepared. */
+    /** Null for a statement that runs once, and is not prepared. */
     readonly name: string | null,
     readonly text: string,
     private readonly params: readonly Param[],
@@ -121,8 +121,8 @@ export function cell(row: RowValues, column: string): Value {
 }
 
 /**
- * A column as PostgreSQL writes an array; the driver's own way takes three times as long. A column of nulls is
- * empty: `unnest` fills shorter arrays up with nulls, and a plain step has four of them.
+ * A column as PostgreSQL writes an array; the driver's own way takes three times as long. A column of nulls becomes an
+ * empty array, since `unnest` fills shorter arrays up with nulls, and a plain step has four such columns.
  */
 function arrayOf(rows: readonly RowValues[], column: string): string {
   const cells: (string | number)[] = [];
@@ -136,7 +136,7 @@ function arrayOf(rows: readonly RowValues[], column: string): string {
   return empty ? "{}" : `{${cells.join(",")}}`;
 }
 
-/** With one expression for both, results of steps take twice as long. */
+/** The two characters are replaced apart: with one expression for both, results of steps take twice as long. */
 function quoted(text: string): string {
   let escaped = text;
   if (escaped.includes("\\")) escaped = escaped.replaceAll("\\", "\\\\");
@@ -145,8 +145,9 @@ function quoted(text: string): string {
 }
 
 /**
- * `:name` is a value, `:now` the database's time, `:rows.column` and `:rows[a,b]` what a dialect's
- * `rows()` wrote. `::` stays a cast. `column == key` looks the rows of the column's table up by a key from elsewhere.
+ * The places in a text. `:name` is a value, `:now` is the database's time, `:rows.column` and `:rows[a,b]` come from
+ * the dialect's `rows()`. `::` stays a cast. `column == key` looks up the rows of the column's table by a key from
+ * elsewhere.
  */
 const PLACEHOLDER = /(?<!:):(?:(now)\b|(\w+)\.(\w+)|(\w+)\[([\w,]+)\]|(\w+))/g;
 
@@ -190,7 +191,7 @@ export function compile(
     )
     .replaceAll(/\s+/g, " ")
     .trim();
-  // SQLite would take it for an equation.
+  // SQLite would take a leftover `==` for an equation.
   if (text.includes("==")) throw new Error(`${name}: "==" must stand between two columns: ${text}`);
   return new Statement(name, text, params, dialect.rowsStyle, clock);
 }

@@ -52,8 +52,8 @@ const kept: readonly StepColumn[] = [
 export const stepChanges = stepColumnNames.filter((name) => !kept.includes(name));
 
 /**
- * The columns that hold a time. Only the database knows the time of the write, so a step sends what it needs beside that
- * time (`sent`), and the statement computes the column (`value`).
+ * The columns that hold a time. Only the database knows the time of the write, so a step sends what it needs beside
+ * that time (`sent`), and the statement computes the column (`value`).
  */
 const timed = {
   started_at: { sent: ["took"], value: (now: string) => `${now} - s.took` },

@@ -45,7 +45,9 @@ export function birthOf(edge: EdgeName, now: string): { columns: string; values:
   return { columns: Object.keys(set).join(", "), values: Object.values(set).join(", ") };
 }
 
-/** A takeover where the condition holds, else a claim. MySQL must evaluate the condition before it assigns the owner. */
+/**
+ * A takeover where the condition holds, else a claim. MySQL must evaluate the condition before it assigns the owner.
+ */
 export function claimOrTakeOver(isTakeover: string, now: string): Record<string, string> {
   const claim = setOf("claim", now);
   return Object.fromEntries(
@@ -116,7 +118,9 @@ export const becomesSql = `CASE
   ${endings.map(([[edge], condition]) => `WHEN ${condition} THEN '${becomes(edge)}'`).join(" ")}
   ELSE '${becomes("goOn")}' END`;
 
-/** The assignments of a part to its ticket, for whichever edge `p.becomes` tells. A part that is progress writes none. */
+/**
+ * The assignments of a part to its ticket, for whichever edge `p.becomes` tells. A part that is progress writes none.
+ */
 export function endTurnSet(now: string): Record<string, string> {
   const sets = kept.map((edge) => [becomes(edge), setOf(edge, now)] as const);
   const columns = new Set(sets.flatMap(([, set]) => Object.keys(set)));

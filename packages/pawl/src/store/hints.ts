@@ -26,6 +26,9 @@ export interface HintChannel {
   readonly isListening: boolean;
   /** Hears the others, never itself, until it is cancelled. */
   listen(listener: HintListener): () => void;
-  /** All, or one. Soon, together with others, and beside everything else. Resolves when it was told or got lost; never rejects. */
+  /**
+   * All, or one. Soon, together with others, and beside everything else. Resolves when it was told or got lost; never
+   * rejects.
+   */
   tell(hint: Hint, to?: Teller): Promise<void>;
 }

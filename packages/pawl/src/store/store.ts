@@ -53,13 +53,13 @@ export interface Store<Tx = unknown> {
   ): Promise<CreateAnswer[]>;
 
   /**
-   * Adds an event to the current run, numbered and timed under the ticket's lock, and makes a parked
-   * run due if it may be waiting for that type. With `tx` it only inserts into the inbox; number and
-   * time are given when a tick moves it in. An event that the current run has is a duplicate, also after that run has
-   * ended; so is one in the inbox. A tick drops what is there for an ended run: it reached no run, and is unknown then.
+   * Adds an event to the current run, numbered and timed under the ticket's lock, and makes a parked run due if it may
+   * be waiting for that type. With `tx` it only inserts into the inbox; number and time are given when a tick moves it
+   * in. An event that the current run has is a duplicate, also after that run has ended; so is one in the inbox. A tick
+   * drops what is there for an ended run: it reached no run, and is unknown then.
    *
-   * With `lease`, a parked run that becomes due is leased to that runner in the same write, if its claim number is still
-   * that one: who has the run in memory needs no claim.
+   * With `lease`, a parked run that becomes due is leased to that runner in the same write, if its claim number is
+   * still that one: who has the run in memory needs no claim.
    */
   sendEvent(
     target: Target,

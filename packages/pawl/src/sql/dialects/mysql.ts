@@ -8,12 +8,7 @@ import type {
 } from "../dialect.js";
 import type { Value } from "../statement.js";
 
-/**
- * One dialect for MariaDB (10.6 and later) and MySQL (8.0 and later), in the SQL both understand: no
- * RETURNING, no LATERAL, `VALUES(column)` on conflict.
- *
- * Keys are VARBINARY: a text collation would say that 'a' = 'a '.
- */
+/** Keys are VARBINARY, since a text collation would say that 'a' = 'a '. */
 const types = (column: ColumnDefinition): string => {
   switch (column.type) {
     case "key":
@@ -30,8 +25,8 @@ const types = (column: ColumnDefinition): string => {
 };
 
 /**
- * One byte wider than any column of ours: MariaDB cuts what is too long for a JSON_TABLE without a word, and
- * then the table's own column still refuses it.
+ * One byte wider than any column of ours. MariaDB silently cuts a value that is too long for a JSON_TABLE, and with the
+ * extra byte the table's own column still refuses it.
  */
 const jsonTypes: Record<ColumnType, string> = {
   key: "VARBINARY(1025)",
@@ -41,9 +36,13 @@ const jsonTypes: Record<ColumnType, string> = {
   body: "LONGTEXT",
 };
 
+/**
+ * One dialect for MariaDB (10.6 and later) and MySQL (8.0 and later), in the SQL that both understand: no RETURNING, no
+ * LATERAL, `VALUES(column)` on conflict.
+ */
 export function mysqlDialect(tablePrefix: string): Dialect {
   const table = (name: TableName): string => `\`${tablePrefix}${name}\``;
-  // Forced: MariaDB would read, and lock, the whole of a small table instead.
+  // The index is forced, since MariaDB would read and lock the whole of a small table instead.
   const lookUp = (name: TableName, alias: string): string =>
     `STRAIGHT_JOIN ${table(name)} AS ${alias} FORCE INDEX (PRIMARY)`;
   return {
@@ -63,7 +62,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     literal: mysqlLiteral,
     numbered: false,
     unionMax: Infinity,
-    // UTC and a difference: UNIX_TIMESTAMP() is ambiguous in the hour that a time zone repeats.
+    // A difference in UTC, since UNIX_TIMESTAMP() is ambiguous in the hour that a time zone repeats.
     now: "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
     boundNow: (placeholder) => `CAST(${placeholder} AS SIGNED)`,
     table,
@@ -74,7 +73,7 @@ export function mysqlDialect(tablePrefix: string): Dialect {
     throughIndex: (index) => `FORCE INDEX (\`${tablePrefix}${index}\`)`,
     lock: "FOR UPDATE",
     lockSkipping: "FOR UPDATE SKIP LOCKED",
-    // MySQL wants OF beside a JSON_TABLE, MariaDB does not know it and skips comments of MySQL's versions.
+    // MySQL wants OF beside a JSON_TABLE. MariaDB does not know OF, and skips the comments of MySQL's versions.
     lockSkippingOf: (alias) => `FOR UPDATE /*!80001 OF ${alias} */ SKIP LOCKED`,
     shareOrFailOf: (alias) =>
       `/*!80001 FOR SHARE OF ${alias} NOWAIT */ /*M! LOCK IN SHARE MODE NOWAIT */`,
@@ -84,13 +83,14 @@ export function mysqlDialect(tablePrefix: string): Dialect {
       `UPDATE ${rows} ${lookUp(name, alias)} ON ${on} SET ${Object.entries(set)
         .map(([column, expression]) => `${alias}.${column} = ${expression}`)
         .join(", ")}`,
-    // Not IN (SELECT …): for that, MariaDB reads and locks the whole of any table.
+    // A join instead of IN (SELECT …), for which MariaDB reads and locks the whole of any table.
     deleteMatching: ({ table: name, key, rows, matches }) =>
       `DELETE t FROM ${rows} ${lookUp(name, "t")} ON t.${key} = ${matches}`,
     onConflictKeep: (key) => `ON DUPLICATE KEY UPDATE ${key[0]} = VALUES(${key[0]})`,
     onConflictSetIfNewer: (name, _key, columns) => setIfNewer(table(name), columns),
     classify,
-    // DDL commits by itself here, so the lock is the session's. Its name is the server's: it holds the database's.
+    // DDL commits by itself here, so the session holds the lock. Names of locks are the server's, so it has the
+    // database's name.
     lockMigrations: () => [`SELECT GET_LOCK(${migrationLock(tablePrefix)}, 60) AS locked`],
     unlockMigrations: () => [`SELECT RELEASE_LOCK(${migrationLock(tablePrefix)}) AS released`],
     createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
@@ -119,7 +119,9 @@ function setIfNewer(table: string, columns: readonly string[]): string {
     .join(", ")}`;
 }
 
-/** The session's sql_mode is ours: a backslash escapes. The driver's own way escapes JSON's quotes too. */
+/**
+ * The engine sets the session's sql_mode, in which a backslash escapes. The driver's own way escapes JSON's quotes too.
+ */
 export function mysqlLiteral(value: Value): string {
   if (typeof value !== "string") return String(value);
   return `'${/['\\\0]/.test(value) ? value.replaceAll(/['\\\0]/g, escaped) : value}'`;
@@ -129,7 +131,7 @@ function escaped(character: string): string {
   return character === "\0" ? "\\0" : `\\${character}`;
 }
 
-/** Names of locks are global and at most 64 long. MySQL 9 has no SHA1() any more. */
+/** The names of locks are global and at most 64 characters long. MySQL 9 has no SHA1() any more. */
 function migrationLock(tablePrefix: string): string {
   return `SHA2(CONCAT(DATABASE(), '.${tablePrefix}migrate'), 224)`;
 }
@@ -187,8 +189,8 @@ function classify(error: unknown): ErrorCategory {
     case 1021: // no disk
     case 1041: // no memory
     case 1114: // table full: no disk
-    case 1317: // interrupted: by a person
-    case 1969: // a timeout of the user's (MariaDB)
+    case 1317: // interrupted by a person
+    case 1969: // a timeout that the user has set (MariaDB)
     case 3024: // the same (MySQL)
       return "transient";
     case 1205: // lock wait timeout
@@ -199,7 +201,7 @@ function classify(error: unknown): ErrorCategory {
     case 1226: // the same
     case 1047: // a Galera node that is not ready
     case 1053: // server shutdown in progress
-    case 1290: // read only: what was the primary is a replica now
+    case 1290: // read only: the primary has become a replica
     case 1836: // the same
     case 1927: // connection was killed
     case 2006:

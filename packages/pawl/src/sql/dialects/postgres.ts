@@ -1,6 +1,6 @@
 import type { ColumnType, Dialect, ErrorCategory, TableDefinition, TableName } from "../dialect.js";
 
-/** "C" compares bytes: the same order as the other databases, and the cheapest. */
+/** "C" compares bytes, which is the order of the other databases and the cheapest one. */
 const types: Record<ColumnType, string> = {
   key: 'text COLLATE "C"',
   word: "text",
@@ -33,7 +33,7 @@ export function postgresDialect(schema: string): Dialect {
     writableCtes: true,
     numbered: true,
     unionMax: Infinity,
-    // clock_timestamp(), not now(): after a lock wait now() is as old as the wait was long.
+    // Not now(), which after a wait for a lock is as old as the wait was long.
     now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     boundNow: (placeholder) => `${placeholder}::bigint`,
     table,
@@ -43,8 +43,9 @@ export function postgresDialect(schema: string): Dialect {
         .join(", ")}) AS ${alias}(${Object.keys(columns).join(", ")})`,
     keepsDeadEntries: true,
     drivenJoin: "JOIN",
-    // An equation also makes a plan that walks along the whole index, and where statistics say "empty" (a table was analysed at
-    // a moment when all of its rows had been deleted) that one is taken: a commit of 69 parts took 28 ms beside 137 tickets.
+    // For an equation the planner also considers walking along the whole index. Where statistics say "empty", because a
+    // table was analysed at a moment when all of its rows had been deleted, it chooses that: a commit of 69 parts took
+    // 28 ms beside 137 tickets.
     lookedUpBy: (column, key) => `${column} = ANY (ARRAY[${key}])`,
     throughIndex: () => "",
     lookUp: (name, alias) => `JOIN ${table(name)} AS ${alias}`,
@@ -68,7 +69,8 @@ export function postgresDialect(schema: string): Dialect {
     classify,
     lockMigrations: () => [
       `SELECT pg_advisory_xact_lock(hashtextextended(${quoteLiteral(`pawl migrate ${schema}`)}, 0))`,
-      // Asking first: CREATE SCHEMA IF NOT EXISTS wants a right that a schema made by an operator spares us.
+      // We ask first, since CREATE SCHEMA IF NOT EXISTS wants a right that is not needed if an operator has made the
+      // schema.
       `DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
        THEN CREATE SCHEMA ${quoted}; END IF; END $$`,
     ],
@@ -131,7 +133,7 @@ function classify(error: unknown): ErrorCategory {
   const code =
     typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   if (typeof code !== "string") {
-    // pg reports a connection that ended under a query, or does not answer, as a plain Error.
+    // pg reports a connection that ended during a query, or does not answer, as a plain Error.
     return error instanceof Error &&
       /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout expired|Query read timeout)/.test(
         error.message,
@@ -143,14 +145,14 @@ function classify(error: unknown): ErrorCategory {
   switch (code) {
     case "40001": // serialization_failure
     case "40P01": // deadlock_detected
-    case "57014": // query_canceled: by a person, or a timeout of the role's
+    case "57014": // query_canceled: by a person, or by a timeout of the role
       return "transient";
     case "55P03": // lock_not_available
       return "locked";
     case "25P03": // idle_in_transaction_session_timeout
     case "25P04": // transaction_timeout
     case "53300": // too_many_connections
-    case "25006": // read_only_sql_transaction: what was the primary is a replica now
+    case "25006": // read_only_sql_transaction: the primary has become a replica
       return "disconnected";
     case "23505":
       return "duplicate";
@@ -159,8 +161,8 @@ function classify(error: unknown): ErrorCategory {
     case "3F000": // invalid_schema_name
       return "unmigrated";
   }
-  // Connections; shutdowns and the like; the system under the server.
-  // A statement is not prepared that should be: not on this connection any more.
+  // Failed connections (08), shutdowns and the like (57P), failures of the system under the server (58). With 26000 the
+  // connection has lost a prepared statement, so it is of no use any more.
   if (/^(08|57P|58|26000)/.test(code)) return "disconnected";
   if (code.startsWith("53")) return "transient"; // no disk, no memory
   if (code.startsWith("22") || code === "54000") return "data";

@@ -26,7 +26,7 @@ export function sqliteDialect(tablePrefix: string): Dialect {
       `json_each(:keys) AS k CROSS JOIN ${table(name)} AS ${alias} ON ${alias}.${column} == k.value`,
     literal: null,
     numbered: false,
-    // In a Durable Object; SQLite's own default is 500.
+    // The limit in a Durable Object; SQLite's own default is 500.
     unionMax: 5,
     now: "CAST(ROUND(unixepoch('now', 'subsec') * 1000) AS INTEGER)",
     boundNow: (placeholder) => placeholder,
@@ -55,14 +55,14 @@ export function sqliteDialect(tablePrefix: string): Dialect {
         .join(", ")} FROM ${rows} WHERE ${on}`,
     deleteMatching: ({ table: name, key, rows, matches }) =>
       `DELETE FROM ${table(name)} WHERE ${key} IN (SELECT ${matches} FROM ${rows})`,
-    // "WHERE true" ends the SELECT, so that SQLite does not read ON as a join condition.
+    // "WHERE true" ends the SELECT, so that SQLite does not take ON for a join condition.
     onConflictKeep: () => "WHERE true ON CONFLICT DO NOTHING",
     onConflictSetIfNewer: (_table, key, columns) =>
       `WHERE true ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${columns
         .map((column) => `${column} = excluded.${column}`)
         .join(", ")} WHERE (old.claim_no, old.part_no) < (excluded.claim_no, excluded.part_no)`,
     classify,
-    // The transaction is IMMEDIATE: it is the lock.
+    // The transaction is IMMEDIATE, which is the lock.
     lockMigrations: () => [],
     unlockMigrations: () => [],
     createTable: (name, definition) => createTable(table(name), tablePrefix, definition),
@@ -125,8 +125,8 @@ const codesByName: Readonly<Record<string, number>> = {
 };
 
 /**
- * node:sqlite and @photostructure/sqlite give `errcode`; better-sqlite3 and libsql name the code. A Durable Object has it
- * at the end of the message only.
+ * The code of an error. node:sqlite and @photostructure/sqlite give `errcode`; better-sqlite3 and libsql name the code;
+ * a Durable Object has it only at the end of the message.
  */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;

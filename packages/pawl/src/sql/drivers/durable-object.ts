@@ -18,9 +18,9 @@ export function runNow<T>(storage: ObjectStorage, script: Script<T>): T {
 }
 
 /**
- * The SQL storage of a Durable Object. It belongs to the object alone, and its writes are durable before anything leaves
- * the object. `written` is called after a script that wrote, without an await in between, so that what it writes is
- * committed with the script.
+ * The SQL storage of a Durable Object. It belongs to the object alone, and its writes are durable before anything
+ * leaves the object. `written` is called after a script that wrote, without an await in between, so that what it writes
+ * is committed with the script.
  */
 export function durableObjectDriver(storage: ObjectStorage, written: () => void): Driver<never> {
   let closed = false;

@@ -8,9 +8,9 @@ export interface Connection {
 }
 
 /**
- * A few connections of the engine's own. Each is used by one caller at a time, opened when it is needed and opened again
- * after it broke. Callers queue in order, the engine's and the requests' apart. Requests leave one connection to the
- * engine, so that a request that waits for a user's lock never holds up a commit or a heartbeat.
+ * A few connections of the engine's own. Each is used by one caller at a time, opened when it is needed and opened
+ * again after it broke. Callers queue in order, the engine's and the requests' apart. Requests leave one connection to
+ * the engine, so that a request that waits for a user's lock never holds up a commit or a heartbeat.
  */
 export class EngineConnections<C extends Connection> {
   readonly #idle: C[] = [];

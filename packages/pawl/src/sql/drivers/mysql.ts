@@ -4,14 +4,14 @@ import type { Driver } from "../driver.js";
 import type { Call, Row, Script } from "../statement.js";
 import { EngineConnections, type Connection } from "./engine-connections.js";
 
-/** A `mysql2` pool: the callback one has `promise()`, the promise one is used as it is. */
+/** A `mysql2` pool: one for callbacks has `promise()`, one for promises is used as it is. */
 export type MysqlPool = MysqlPromisePool | { promise(): MysqlPromisePool };
 
 interface MysqlPromisePool {
   getConnection(): Promise<{ destroy(): void }>;
 }
 
-/** A `mysql2` connection inside a transaction. `beginTransaction` is what a connection has and a pool has not. */
+/** A `mysql2` connection inside a transaction. A connection has `beginTransaction` and a pool has not. */
 export interface MysqlTransaction {
   beginTransaction(...args: never): unknown;
 }
@@ -25,20 +25,20 @@ type MysqlQuery = {
   readonly sql: string;
   readonly values?: readonly unknown[] | null;
   readonly namedPlaceholders?: boolean;
-  /** 0 is none. */
+  /** In milliseconds; 0 is none. */
   readonly timeout?: number;
   readonly rowsAsArray?: boolean;
   readonly nestTables?: boolean;
   readonly typeCast?: boolean;
 };
 
-/** What a pool may say differently for all its connections. */
+/** Options that a pool may have set differently for all of its connections. */
 const plainRows = { rowsAsArray: false, nestTables: false, typeCast: true };
 
-/** The driver does not look for places of values: in a commit of 200 steps that takes it 1 ms. */
+/** The driver does not search the text for places of values, which takes it 1 ms in a commit of 200 steps. */
 const wholeText = { ...plainRows, values: null, namedPlaceholders: false };
 
-/** A server that says nothing is away: a lost packet must not hold a connection for ever. */
+/** A server that says nothing counts as away: a lost packet must not hold a connection for ever. */
 const QUERY_TIMEOUT_MS = 30_000;
 
 interface MysqlPoolConnection extends MysqlQueryable {
@@ -47,8 +47,9 @@ interface MysqlPoolConnection extends MysqlQueryable {
 }
 
 /**
- * READ COMMITTED: at the default REPEATABLE READ a queue deadlocks thousands of times a minute on gap
- * locks, and fencing carries correctness anyway. The user's sql_mode must not change what our text means.
+ * The settings of a session. READ COMMITTED, since at the default REPEATABLE READ a queue deadlocks thousands of times
+ * a minute on gap locks, and correctness rests on fencing anyway. The user's sql_mode must not change the meaning of
+ * the engine's texts.
  */
 const session = [
   "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -60,11 +61,11 @@ const session = [
 
 type MysqlConnection = Connection & {
   readonly connection: MysqlQueryable;
-  /** While off, a transaction begins by itself: a commit of steps saves the round trip of its BEGIN. */
+  /** While it is off, a transaction begins by itself, which saves a commit of steps the round trip of its BEGIN. */
   autocommit: boolean;
 };
 
-/** The engine takes a few connections out of the user's pool and keeps them; they never go back with its settings. */
+/** The engine takes a few connections out of the user's pool and keeps them: they never go back with its settings. */
 export function mysqlDriver(
   pool: MysqlPool,
   connections: number,
@@ -80,7 +81,7 @@ export function mysqlDriver(
     run: (by, verb, args) =>
       owned.use(by, async (held) => {
         try {
-          // The engine's few reads between its transactions end with a COMMIT; requests may be reads in a row.
+          // The engine's few reads between its transactions end with a COMMIT. Requests may be many reads in a row.
           await autocommit(held, !verb.transaction && by === "request");
           return held.autocommit
             ? await drive(held.connection, verb.script(...args))
@@ -106,7 +107,7 @@ export function mysqlDriver(
   };
 }
 
-/** What the engine keeps does not come back: of a pool that is no bigger, its user would wait for ever. */
+/** The engine's connections never come back, so the user of a pool that is no bigger would wait for ever. */
 function checkRoom(promised: MysqlPromisePool, connections: number): void {
   const { pool } = promised as { pool?: { config?: { connectionLimit?: number } } };
   const limit = pool?.config?.connectionLimit;
@@ -120,8 +121,9 @@ function checkRoom(promised: MysqlPromisePool, connections: number): void {
 const withRightCharacterSet = new WeakSet<object>();
 
 /**
- * In any other, names become other bytes than the engine's, and letters that it lacks something else: through latin1,
- * "日" arrives as "å". The driver writes by its own idea of the session's, so both are asked.
+ * Refuses a connection that does not use utf8mb4. In another character set, names become other bytes than the engine's,
+ * and letters that the set lacks become other letters: through latin1, "日" arrives as "å". The driver writes by its own
+ * idea of the session's character set, so both are asked.
  */
 async function checkCharacterSet(given: object, connection: MysqlQueryable): Promise<void> {
   if (withRightCharacterSet.has(given)) return;
@@ -194,22 +196,22 @@ function send(
   { statement: { name, text }, executions: [values = []], list }: Call,
 ): Promise<[unknown, ...unknown[]]> {
   if (list !== undefined) {
-    // Not as `values`: a pool can have its own way to put them into a text.
+    // The list is put into the text here, since a pool can have its own way to put `values` into a text.
     const literals = [...values.map(mysqlLiteral), list];
     const sql = text.split("?").reduce((head, tail, n) => head + literals[n - 1] + tail);
     return connection.query({ ...wholeText, sql }).catch((error: unknown) => {
-      // The driver puts the text into its errors, and errors into logs: not with users' data in it.
+      // The driver puts the text into its errors, which end up in logs: users' data must not be in it.
       if (error instanceof Error && "sql" in error) error.sql = text;
       throw error;
     });
   }
-  // Migrations lock tables and names, which the prepared protocol does not take.
+  // Migrations lock tables and names, which the protocol for prepared statements does not take.
   return name === null && values.length === 0
     ? connection.query({ ...plainRows, sql: text, timeout: 0 })
     : connection.execute({ ...plainRows, sql: text, values });
 }
 
-/** Every VARBINARY of ours holds UTF-8; the driver hands it out as bytes. */
+/** Every VARBINARY of the schema holds UTF-8, which the driver hands out as bytes. */
 function decoded(row: Record<string, unknown>): Row {
   for (const column in row) {
     const value = row[column];
@@ -222,10 +224,10 @@ declare class TextDecoder {
   constructor(label: string, options: { ignoreBOM: boolean });
   decode(bytes: Uint8Array): string;
 }
-/** A name may begin with U+FEFF, which is no mark here but the name's own. */
+/** A name may begin with U+FEFF, which then is part of the name and not a byte order mark. */
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Error 1205 undoes one statement only, so any error rolls back the whole. */
+/** Error 1205 undoes one statement only, so any error rolls back the whole transaction. */
 async function inTransaction<T>(
   held: MysqlConnection,
   script: Script<T>,
@@ -237,7 +239,7 @@ async function inTransaction<T>(
     await connection.query({ sql: "COMMIT" });
     return result;
   } catch (error) {
-    // A ROLLBACK behind a statement that hangs would hang too.
+    // Behind a statement that hangs, a ROLLBACK would hang too.
     if (!isDisconnect(error)) {
       await connection.query({ sql: "ROLLBACK" }).catch(() => void (held.broken = true));
     }

@@ -6,37 +6,40 @@ import type { Hint, HintChannel, HintListener, Teller } from "../../store/hints.
 import type { Target } from "../../store/records.js";
 import { connect, type PgConnection, type PgPool } from "./postgres.js";
 
-/** For one channel, while the server is away or does not keep up. That something is due is one hint, and never left out. */
+/**
+ * The most hints that wait for one channel while the server is away or does not keep up. A hint that something is due
+ * always fits.
+ */
 const MAX_WAITING = 10_000;
 /**
  * NOTIFY takes a lock that is one for the whole server. A transaction that does nothing else holds it for an instant,
- * for it does not wait for the disk; and what comes within so many ms goes out in one. With 5 ms a client and a runner that
- * wait for one another did 11 % less.
+ * since it does not wait for the disk. All hints that come within so many milliseconds go out in one transaction. With
+ * 5 ms, a client and a runner that wait for one another did 11 % less.
  */
 const REST_MS = 2;
-/** What the server takes. Many hints go as one notification, since each costs every process that hears it some 5 µs. */
+/** The server's limit. Many hints go as one notification, since each costs every process that hears it some 5 µs. */
 const MAX_PAYLOAD_BYTES = 7_999;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 30_000;
-/** A connection that a firewall has forgotten hears nothing, and does not know it. */
+/** A connection that a firewall has forgotten hears nothing and does not know it, so it is pinged. */
 const PING_EVERY_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
 const LAST_WORDS_MS = 500;
 
 /**
- * LISTEN and NOTIFY on a connection of their own, beside all commits. It is opened for the first hint or listener, and
- * opened again, with patience, while somebody listens.
+ * Hints by LISTEN and NOTIFY, on a connection of their own beside all commits. The connection is opened for the first
+ * hint or listener. While there is a listener it is opened again when it is lost, after a growing pause.
  */
 export class PgHints implements HintChannel {
   readonly #channel: string;
   readonly #pool: PgPool;
   readonly #runtime: Runtime;
-  /** Hints as text, by channel. */
+  /** Hints that wait to be told, as text, by channel. */
   readonly #waiting = new Map<string, Set<string>>();
   #listener: HintListener | null = null;
   #connection: PgConnection | null = null;
   #connecting: Promise<PgConnection> | null = null;
-  /** Not the session: who is to be told of an end may have lost one since it asked. */
+  /** Names this process and not its session: a process that is to be told of an end may have lost its session since. */
   readonly #self: Teller;
   #isListening = false;
   #telling: Promise<void> | null = null;
@@ -47,7 +50,7 @@ export class PgHints implements HintChannel {
   #tellAgain: (() => void) | null = null;
   readonly #pauses = new Set<() => void>();
 
-  /** Of processes on one schema; the pool's options lead to the server. */
+  /** A channel for all processes on one schema. The pool's options lead to the server. */
   constructor(pool: PgPool, schema: string, runtime: Runtime) {
     this.#channel = `pawl_${schema}`;
     this.#pool = pool;
@@ -59,7 +62,7 @@ export class PgHints implements HintChannel {
     return this.#isListening;
   }
 
-  /** One at a time: a process has one runner. */
+  /** One listener at a time, since a process has one runner. */
   listen(listener: HintListener): Cancel {
     this.#listener = listener;
     void this.#keepListening(listener);
@@ -83,7 +86,7 @@ export class PgHints implements HintChannel {
     }));
   }
 
-  /** What is on its way gets a moment. */
+  /** Hints that are on their way get a moment. */
   async close(): Promise<void> {
     this.#listener = null;
     if (this.#telling !== null) await Promise.race([this.#telling, this.#pause(LAST_WORDS_MS)]);
@@ -96,7 +99,7 @@ export class PgHints implements HintChannel {
     for (let failures = 0; this.#waiting.size > 0 && !this.#isClosed;) {
       try {
         const { client } = await this.#connected();
-        // What others have to say in the same round goes with it.
+        // Hints that are told in the same round go with it.
         await new Promise<void>((resolve) => this.#runtime.scheduler.round(resolve));
         const messages = [...this.#waiting].flatMap(([channel, hints]) =>
           payloads(this.#self, hints).map((payload) => [channel, payload]),
@@ -109,7 +112,7 @@ export class PgHints implements HintChannel {
         failures = 0;
         await this.#pause(REST_MS);
       } catch {
-        // Lost, as hints may be: by the time there is a server again, they are old.
+        // The hints are lost, as hints may be: by the time there is a server again, they are old.
         this.#waiting.clear();
         this.#drop();
         await this.#pause(this.#backoffMs(failures++), (end) => (this.#tellAgain = end));
@@ -185,7 +188,7 @@ export class PgHints implements HintChannel {
     return Math.round(mostMs * (0.5 + this.#runtime.random.next() / 2));
   }
 
-  /** Only a close shortens it, and whoever is given its end. */
+  /** Waits. Only a close ends it early, or the function that `endable` is given. */
   #pause(ms: number, endable: (end: () => void) => void = () => {}): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -200,16 +203,16 @@ export class PgHints implements HintChannel {
   }
 }
 
-/** No schema's: none begins with a digit. */
+/** The channel of one process. It is no schema's channel, since no schema begins with a digit. */
 const channelOf = (teller: Teller): string => `pawl_0${teller}`;
 
-/** An answer to a longer one would be refused, with all that goes with it. */
+/** An answer to a longer name would be refused by the server, with everything that goes with it. */
 const MAX_NAME_LENGTH = 40;
 
-/** Hints of one process, as they travel. */
+/** The hints of one process, as they travel. */
 type HintMessage = { readonly from: Teller; readonly hints: readonly Hint[] };
 
-/** As few messages as there may be. */
+/** Packs hints into as few messages as the server's limit allows. */
 function payloads(from: Teller, hints: Iterable<string>): string[] {
   const head = `{"from":"${from}","hints":[`;
   const tail = "]}";
@@ -229,7 +232,7 @@ function payloads(from: Teller, hints: Iterable<string>): string[] {
   return list === "" ? all : [...all, head + list + tail];
 }
 
-/** Without what another version, or another program, may have sent. */
+/** Reads a message, leaving out what another version or another program may have sent. */
 function messageFrom(payload: string | undefined): HintMessage {
   try {
     const { from, hints } = JSON.parse(payload ?? "") as { from?: unknown; hints?: unknown };
@@ -237,7 +240,7 @@ function messageFrom(payload: string | undefined): HintMessage {
       return { from, hints: hints.filter(isHint) };
     }
   } catch {
-    // Not ours.
+    // Another program has sent it.
   }
   return { from: "", hints: [] };
 }

@@ -12,7 +12,7 @@ export interface PgPool {
   on(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** A `pg` client inside a transaction. `escapeLiteral` is what a client has and a pool has not. */
+/** A `pg` client inside a transaction. A client has `escapeLiteral` and a pool has not. */
 export interface PgTransaction {
   query(query: { text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
   escapeLiteral(text: string): string;
@@ -38,24 +38,29 @@ type PgQuery = {
   readonly query_timeout?: number;
 };
 
-/** The engine waits only for its own short transactions; anything longer is a lock it must not wait for. */
+/**
+ * The engine waits only for its own short transactions. A lock that is held longer is one that it must not wait for.
+ */
 const LOCK_TIMEOUT_MS = 500;
 
-/** A server that says nothing is away: a lost packet must not hold a connection for ever. The user's own limits win. */
+/**
+ * A server that says nothing counts as away: a lost packet must not hold a connection for ever. The user's limits win.
+ */
 const CONNECT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
 const MIGRATION_TIMEOUT_MS = 3_600_000;
 
 /**
- * Plans are made once for each connection and kept. One made while a table was empty turned a commit
- * into 64 s at a million rows, so everything but an index lookup is switched off here.
+ * Plans are made once for each connection and kept. A plan made while a table was empty turned a commit into 64 s at a
+ * million rows, so everything but an index lookup is switched off by `settings`.
  *
- * That is not enough: in a table that was analysed while it was empty every index costs the same, and the plan may
- * walk along the wrong one. New statistics make the server plan anew by itself; beside them a plan depends on how large
- * the tables are. So a connection looks at that once a second, and forgets its plans when one has passed a power of eight.
- * (Forgotten every second they took 3 ms of each event that came after a pause.)
+ * That is not enough. In a table that was analysed while it was empty every index costs the same, and the plan may walk
+ * along the wrong one. New statistics make the server plan anew by itself; apart from them, a plan depends on how large
+ * the tables are. So a connection looks at their sizes once a second, and forgets its plans when a table has passed a
+ * power of eight. (When plans were forgotten every second, they took 3 ms of each event that came after a pause.)
  *
- * It looks at what the server counts, not at files: their size cannot be had of a table that somebody has locked.
+ * The connection reads the server's counters and not the sizes of files, which cannot be read of a table that another
+ * session has locked.
  */
 const LOOK_AT_SIZES_MS = 1_000;
 const SIZES = "SELECT pg_stat_get_live_tuples(to_regclass(t)) AS rows FROM unnest($1::text[]) AS t";
@@ -80,20 +85,20 @@ const BEGIN_BEHIND_A_POOLER = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL l
 
 export type PgConnection = Connection & {
   readonly client: PgClient;
-  /** False behind a pooler, where neither settings nor prepared statements stay with us. */
+  /** False behind a pooler, where neither settings nor prepared statements stay with this connection. */
   readonly direct: boolean;
-  /** By the process's clock. */
+  /** The time of the last look, by the process's clock. */
   lookedAtSizes: number;
-  /** What its plans were made for; empty before the first look, which is before the first plan. */
+  /** The sizes that its plans were made for; empty before the first look, which comes before the first plan. */
   sizes: string;
   plansAreOld: boolean;
   readonly rehearsed: Set<Call>;
 };
 
 /**
- * The engine's own connections, opened from the pool's options: its settings and prepared statements stay
- * out of the user's sessions. Behind a pooler such as pgbouncer settings are refused or ignored; then
- * statements go out unprepared, planned for the tables as they are, in transactions that name their isolation.
+ * The engine's own connections, opened with the pool's options, so that its settings and prepared statements stay out
+ * of the user's sessions. Behind a pooler such as pgbouncer the settings are refused or ignored. Statements then go out
+ * unprepared, planned for the tables as they are, in transactions that name their isolation.
  */
 export function postgresDriver(
   pool: PgPool,
@@ -138,7 +143,7 @@ export function postgresDriver(
   };
 }
 
-/** Nothing is awaited: the look travels with the statement that comes next, and its consequence with the one after. */
+/** Nothing is awaited: the look travels with the next statement, and its consequence with the one after that. */
 function forgetOldPlans(connection: PgConnection, names: readonly string[], now: number): void {
   const { client } = connection;
   if (connection.plansAreOld) client.query({ text: "DISCARD PLANS" }).catch(() => {});
@@ -157,8 +162,9 @@ function forgetOldPlans(connection: PgConnection, names: readonly string[], now:
 }
 
 /**
- * Once, and not awaited: the plans of a load and a commit are 3 ms of the first run that a process goes on with. If one cannot
- * be made, for a lock on a table, the driver believes all the same that its statement is prepared.
+ * Makes plans ahead, once for each connection, without waiting for them: the plans of a load and a commit are 3 ms of
+ * the first run that a process goes on with. If a plan cannot be made because a table is locked, the driver believes
+ * all the same that its statement is prepared, so the connection is given up.
  */
 function rehearse(connection: PgConnection, calls: readonly Call[]): void {
   for (const call of calls) {
@@ -172,7 +178,7 @@ const magnitude = (rows: number): number => Math.ceil(Math.log2(rows + 1) / 3);
 
 const surviving = new WeakSet<PgPool>();
 
-/** An idle client of the user's pool that loses its server would otherwise end the process. */
+/** Without a listener, an idle client of the user's pool that loses its server would end the process. */
 function surviveIdleErrors(pool: PgPool): void {
   if (surviving.has(pool)) return;
   surviving.add(pool);
@@ -191,7 +197,7 @@ export async function connect(pool: PgPool, onLost = (): void => {}): Promise<Pg
   }
 }
 
-/** A pooler answers a startup parameter it does not know with a protocol violation. */
+/** A pooler answers a startup parameter that it does not know with a protocol violation. */
 function refusesStartupOptions(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "08P01";
 }
@@ -241,7 +247,7 @@ async function open(
   return connection;
 }
 
-/** Options in a URL would replace ours instead of joining them, so they are taken out of it. */
+/** Options in a URL would replace the engine's instead of joining them, so they are taken out of it. */
 function withoutOptions(url: string | undefined): { rest: string; options: string } | undefined {
   const found = /([?&])options=([^&#]*)/.exec(url ?? "");
   if (url === undefined || found === null) return undefined;
@@ -286,7 +292,7 @@ async function execute(
 
 async function inTransaction<T>(connection: PgConnection, work: () => Promise<T>): Promise<T> {
   const { client, direct } = connection;
-  // Not awaited: BEGIN travels with the first statement, whose own failure is the one to report.
+  // BEGIN is not awaited: it travels with the first statement, whose own failure is the one to report.
   client.query({ text: direct ? "BEGIN" : BEGIN_BEHIND_A_POOLER }).catch(() => {});
   try {
     const result = await work();

@@ -8,7 +8,9 @@ export const ORPHANED = -1;
 export const RESUMING = 0;
 export const NEW = 1;
 
-/** A due time for each class. No ticket was due before it when the last claim looked, as far as that claim could see. */
+/**
+ * A due time for each class. No ticket was due before it when the last claim looked, as far as that claim could see.
+ */
 export type LowWater = { readonly resuming: number; readonly fresh: number };
 export const everything: LowWater = { resuming: 0, fresh: 0 };
 type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };

@@ -127,7 +127,8 @@ function restartingStatements(sql: Sql) {
        COALESCE(i.started_at, t.started_at), COALESCE(i.finished_at, :at), i.terminated_by, :operation_id
      FROM ${sql.table("instance")} AS i LEFT JOIN ${sql.table("ticket")} AS t ON t.tid == i.iid WHERE i.iid = :iid`,
   );
-  // A live run's ticket is deleted before the new one is made. The new one has the next claim number, which fences the old run.
+  // A live run's ticket is deleted before the new one is made. The new one has the next claim number, which fences the
+  // old run.
   const rememberClaim = sql.prepare(
     "control.claim",
     `UPDATE ${sql.table("instance")} SET

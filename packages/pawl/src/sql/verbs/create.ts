@@ -32,9 +32,10 @@ type Create = Verb<
 >;
 
 /**
- * How long a create waits for a lock. `hasty` is for requests that travel together: one that meets a lock must not hold up
- * the others. On PostgreSQL a hasty create waits a little longer than another process's commit takes as a rule. MySQL
- * waits in whole seconds, so a hasty create looks first there; for a lock that is taken after that look, it waits.
+ * How long a create waits for a lock. `hasty` is for requests that travel together: one that meets a lock must not hold
+ * up the others. On PostgreSQL a hasty create waits a little longer than another process's commit takes as a rule.
+ * MySQL waits in whole seconds, so a hasty create looks first there; for a lock that is taken after that look, it
+ * waits.
  */
 type LockPatience = "patient" | "hasty";
 const HASTY_LOCK_WAIT = "50ms";

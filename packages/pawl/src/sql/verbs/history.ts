@@ -17,8 +17,8 @@ type Order = HistoryQuery["order"];
 type HistoryPosition = { readonly step: number; readonly event: number };
 
 /**
- * Reads a page of a run's history. Steps come in the order of their calls and events in the order of their arrival, each
- * straight from its primary key; the page merges the two by time. The cursor holds a position in both.
+ * Reads a page of a run's history. Steps come in the order of their calls and events in the order of their arrival,
+ * each straight from its primary key; the page merges the two by time. The cursor holds a position in both.
  */
 export function historyVerb(sql: Sql): HistoryVerb {
   const { instance, pastRuns, read } = pageStatements(sql);

@@ -19,7 +19,7 @@ import { reopenVerb } from "./reopen.js";
 import { runnerVerbs } from "./runners.js";
 import { unknownLanesVerb } from "./unknown-lanes.js";
 
-/** Every operation of the store, its statements written once. */
+/** Every operation of the store, with its statements compiled once. */
 export function sqlVerbs(sql: Sql, newId: () => string) {
   const events = eventReader(sql);
   const commit = commitVerb(sql, events, newId);
@@ -40,11 +40,11 @@ export function sqlVerbs(sql: Sql, newId: () => string) {
     claim: claimVerb(sql),
     adopt: adoptVerb(sql),
     reopen: reopenVerb(sql),
-    // The code is replayed before there is anything to commit.
+    // While the code is replayed there is nothing to commit, so the connection can plan the commit.
     load: { ...load, rehearsal: committing },
     commit,
     poll: pollVerb(sql, events),
-    // A runner that asks this has nothing to do.
+    // A runner that asks this has nothing to do, so its connection has time to plan.
     nextDue: { ...nextDueVerb(sql), rehearsal: [...loading, ...committing] },
     unknownLanes: unknownLanesVerb(sql),
     get: getVerb(sql),

@@ -135,9 +135,9 @@ function measurer(sql: Sql): (requests: readonly LoadRequest[]) => Script<Map<st
 const replayed = ["ord", "name", "count", "type", "seq", "calledAfter", "result"] as const;
 
 /**
- * Reads all steps of a run as one row of JSON: the completed ones as an array for each column, the others as objects. As
- * rows, 1,000 steps cost the driver 15 ms more in a new process and 5 ms more in a warm one; with arrays of all columns
- * they cost 3 ms more.
+ * Reads all steps of a run as one row of JSON: the completed ones as an array for each column, the others as objects.
+ * As rows, 1,000 steps cost the driver 15 ms more in a new process and 5 ms more in a warm one; with arrays of all
+ * columns they cost 3 ms more.
  */
 function stepsAsJson(sql: Sql): (from: string) => string {
   const arrays = replayed.map(

@@ -6,7 +6,7 @@ import type { Row, Script } from "../statement.js";
 import { NEW, RESUMING } from "./claim.js";
 import { firstDue } from "./next-due.js";
 
-/** `at` is null if nothing will ever be due; `busy` tells that runs are leased by a runner that counts as alive. */
+/** `at` is null if nothing will ever be due. `busy` tells that runs are leased to a runner that counts as alive. */
 export type NextAlarm = {
   readonly now: DbTime;
   readonly at: DbTime | null;
@@ -15,7 +15,7 @@ export type NextAlarm = {
 
 type NextAlarmScript = (lanes: readonly Lane[], hooks: readonly HookName[]) => Script<NextAlarm>;
 
-/** When something will be due, in one statement: it follows every write. */
+/** Tells when something will be due, in one statement, since it follows every write of a Durable Object. */
 export function nextAlarmScript(sql: Sql): NextAlarmScript {
   const [runner, ticket, inbox, outbox] = (["runner", "ticket", "inbox", "outbox"] as const).map(
     (name) => sql.table(name),

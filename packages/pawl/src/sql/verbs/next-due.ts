@@ -6,7 +6,9 @@ import { inboxHoldsVerb } from "./events/inbox.js";
 
 export type NextDue = Verb<[lanes: readonly Lane[], from: LowWater], number | null>;
 
-/** Work that needs no waiting (an inbox to move, a dead runner's tickets) answers 0; without lanes there is none. */
+/**
+ * Answers 0 if there is work at once: an inbox to move, or tickets of a dead runner. Without lanes there is no work.
+ */
 export function nextDueVerb(sql: Sql): NextDue {
   const inboxHolds = inboxHoldsVerb(sql);
   const reading = sql.dialect.rangesFromRows ? byRows(sql) : byConstants(sql);
@@ -73,7 +75,7 @@ function selectLane(sql: Sql, queue: string, handler: string): string {
       WHERE r.dead = 1 AND t.queue = ${queue} AND t.handler = ${handler}) THEN 1 ELSE 0 END AS orphaned`;
 }
 
-/** An expression: the earliest due time, from `low` on, of a lane's tickets of a class, if any. */
+/** An expression for the earliest due time, from `low` on, of a lane's tickets of a class, if there is one. */
 export function firstDue(
   sql: Sql,
   queue: string,

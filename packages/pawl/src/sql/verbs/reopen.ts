@@ -7,8 +7,8 @@ import { RESUMING, toClaimed } from "./claim.js";
 type Reopen = Verb<[runner: string, runs: readonly ReopenRequest[]], Claimed[]>;
 
 /**
- * A claim of named tickets, due or not. The number proves that nobody had them since their park; that it
- * grows fences off a resend of that park.
+ * Claims named tickets, whether they are due or not. The claim number proves that no other runner had them since their
+ * park. Since the number grows, a resend of that park is fenced off.
  */
 export function reopenVerb(sql: Sql): Reopen {
   const alive = sql.prepare(

@@ -3,8 +3,8 @@ import { int, intOrNull, text, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";
 
 /**
- * How long a dead runner's row is kept after its death. A claim of its own may still be on its way, and the tickets that
- * it takes must be found under a dead owner.
+ * How long a dead runner's row is kept after its death. A claim of its own may still be on its way, and the tickets
+ * that it takes must be found under a dead owner.
  */
 const DEAD_KEPT_MS = 10 * 60_000;
 

@@ -6,11 +6,11 @@ import { firstDue } from "./next-due.js";
 
 type UnknownLanes = Verb<[known: readonly Lane[]], Lane[]>;
 
-/** So many unknown lanes are looked at, and so many of dead runners' tickets in each queue. */
+/** How many unknown lanes are looked at, and how many tickets of dead runners in each queue. */
 const MAX_LANES = 100;
 const MAX_ORPHANS = 1_000;
 
-/** From lane to lane by one seek each, whatever number of tickets a lane has. */
+/** Goes from lane to lane with one seek each, however many tickets a lane has. */
 export function unknownLanesVerb(sql: Sql): UnknownLanes {
   const ticket = sql.table("ticket");
   const through = sql.dialect.throughIndex("ticket_due");

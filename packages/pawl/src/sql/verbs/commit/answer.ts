@@ -68,7 +68,9 @@ export function* answerParts(
   });
 }
 
-/** How the part left its ticket. A ticket that was not leased has taken this part already: it tells how that left it. */
+/**
+ * How the part left its ticket. A ticket that was not leased has taken this part already: it tells how that left it.
+ */
 function stateOf(row: Row): "leased" | "parked" | "paused" | "finished" {
   const before = text(row, "state") as TicketState;
   const state = before === "leased" ? (text(row, "becomes") as Becomes) : before;

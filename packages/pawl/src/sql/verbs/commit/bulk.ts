@@ -6,16 +6,16 @@ import type { Row, Script, Statement, Value } from "../../statement.js";
 import type { StepColumn } from "../../step-row.js";
 
 /*
- * MySQL's way to write many rows: as text. Of 200 steps, JSON_TABLE needs 1.2 µs for each of 3,600 cells, more than
- * inserting it; as parameters of a prepared statement they cost the driver 10 ms on MySQL.
+ * MySQL's way to write many rows is text. For 200 steps, JSON_TABLE needs 1.2 µs for each of 3,600 cells, which is more
+ * than the insert of the cell. As parameters of a prepared statement, the cells cost the driver 10 ms on MySQL.
  */
 
 type Literal = (value: Value) => string;
 
-/** For each statement, well below MariaDB's default packet of 16 MiB; in UTF-16 units, each up to four bytes. */
+/** The length of one statement in UTF-16 units of up to four bytes, well below MariaDB's default packet of 16 MiB. */
 const CHUNK_LENGTH = 2 * 1024 * 1024;
 
-/** Runs a statement whose text ends in `IN (?)`; `meanwhile` is called while it is on its way. */
+/** Runs a statement whose text has an `IN (?)`, and calls `meanwhile` while it is on its way. */
 export function byKeys(
   sql: Sql,
   literal: Literal,
@@ -29,12 +29,12 @@ export function byKeys(
 }
 
 export interface StepInsert {
-  /** What can be done before the time is known: on MariaDB a twentieth of a commit. */
+  /** Does what can be done before the time is known, which on MariaDB is a twentieth of a commit. */
   readonly prepare: () => void;
   write(at: number): Script<void>;
 }
 
-/** Inserts steps with VALUES. What is null in all of them is left out: for plain steps a tenth of the insert. */
+/** Inserts steps with VALUES. Columns that are null in all rows are left out, for plain steps a tenth of the insert. */
 export function bulkSteps(
   sql: Sql,
   literal: Literal,
@@ -74,7 +74,7 @@ export function bulkSteps(
   };
 }
 
-/** Rows as far as they do not depend on the time. */
+/** The rows, as far as they do not depend on the time. */
 type Draft = {
   readonly columns: string;
   readonly rows: readonly { readonly head: string; readonly step: StepWrite }[];

@@ -120,8 +120,8 @@ function writingStatements(sql: Sql) {
 type LockPlain = (parts: readonly Part[], meanwhile: () => void) => Script<number | null>;
 
 /**
- * Answers one row instead of one per ticket. Claim numbers and event counters only grow, so none is below the number that
- * its part knows: their sums are equal only if all of them are.
+ * Answers one row instead of one per ticket. Claim numbers and event counters only grow, so none is below the number
+ * that its part knows: their sums are equal only if all of them are.
  */
 function plainLocker(sql: Sql, dialect: StatementByStatement): LockPlain {
   const sums = Object.entries({ claims: "t.claim_no", events: "t.event_count" }).map(

@@ -8,9 +8,9 @@ import { commitInOneStatement } from "./one-statement.js";
 export type Commit = Verb<[parts: readonly Part[]], PartAnswer[]>;
 
 /**
- * The fence: a part counts only if its ticket still carries its claim number, read under the row's lock.
- * A ticket that carries the number but is not leased any more shows that this very part was applied
- * before (nothing else gives a ticket up without a new number): it answers ok and writes nothing.
+ * Commits parts behind the fence: a part counts only if its ticket still carries its claim number, read under the row's
+ * lock. A ticket that carries the number but is not leased any more shows that this very part was applied before, since
+ * nothing else gives a ticket up without a new number. Such a part answers ok and writes nothing.
  */
 export function commitVerb(sql: Sql, events: EventReader, newInboxId: () => string): Commit {
   const { dialect } = sql;

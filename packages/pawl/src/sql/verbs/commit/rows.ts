@@ -44,7 +44,9 @@ export const columns = {
 
 export type CommitRows = { readonly [Set in keyof typeof columns]: RowValues[] };
 
-/** The ids of inbox rows keep the order of the deliveries. A resend makes new ids; its event ids tell that it is one. */
+/**
+ * The ids of inbox rows keep the order of the deliveries. A resend makes new ids; its event ids tell that it is one.
+ */
 export function rowsOf(parts: readonly Part[], newInboxId: () => string): CommitRows {
   return {
     parts: parts.map(partRow),
