@@ -2,19 +2,19 @@ import { WorkflowError } from "../model/errors.js";
 import { unstorable } from "../model/names.js";
 
 const VERSION = 1;
-/** Cursors of ours are far shorter, those with many values too; anything longer is not worth decoding. */
+/** The engine's cursors are far shorter, even those with many values. Anything longer is not worth decoding. */
 const MAX_LENGTH = 1024;
 const MAX_LENGTH_PER_VALUE = 64;
 
 /**
- * Opaque to callers: base64url of `[version, query, ...position]`. `query` is a fingerprint of the question
- * that the page answered, so that a cursor is not used with another one by mistake.
+ * Makes a cursor, which is opaque to callers: base64url of `[version, query, ...position]`. `query` is a fingerprint of
+ * the query that the page answered, so that a cursor is not used with another query by mistake.
  */
 export function encodeCursor(query: string, position: readonly (string | number)[]): string {
   return toBase64Url(JSON.stringify([VERSION, fingerprint(query), ...position]));
 }
 
-/** 53 bits from two rounds of FNV-1a. */
+/** A hash of 53 bits, from two rounds of FNV-1a. */
 function fingerprint(query: string): number {
   let low = 0x811c9dc5;
   let high = 0x01000193;
@@ -26,7 +26,7 @@ function fingerprint(query: string): number {
   return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
 }
 
-/** `int32` is for columns of that size: some databases refuse to compare them with anything larger. */
+/** The types of a position. `int32` is for columns of that size, which some databases refuse to compare with more. */
 type PositionShape = readonly ("string" | "integer" | "int32")[];
 
 export function decodeCursor(
@@ -73,7 +73,7 @@ function parse(cursor: string): unknown {
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** Escaping everything beyond ASCII first keeps one character one byte. */
+/** Everything beyond ASCII is escaped first, so that each character is one byte. */
 function toBase64Url(json: string): string {
   const ascii = json.replaceAll(
     /[^\x20-\x7e]/g,

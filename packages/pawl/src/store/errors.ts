@@ -1,4 +1,4 @@
-/** The tables are not there, or older than this code. */
+/** The tables are missing, or older than this code. */
 export class NotMigratedError extends Error {
   static {
     this.prototype.name = "NotMigratedError";
@@ -9,7 +9,7 @@ export class NotMigratedError extends Error {
   }
 }
 
-/** `close` was called before. */
+/** The store was used after its `close`. */
 export class StoreClosedError extends Error {
   static {
     this.prototype.name = "StoreClosedError";
@@ -20,7 +20,7 @@ export class StoreClosedError extends Error {
   }
 }
 
-/** The database was migrated by newer code, which says that this code must not touch it. */
+/** The database was migrated by newer code, which has recorded that this code must not touch it. */
 export class IncompatibleDatabaseError extends Error {
   static {
     this.prototype.name = "IncompatibleDatabaseError";

@@ -9,7 +9,7 @@ import type {
   Store,
 } from "./store.js";
 
-/** What callers ask about instances; the other verbs are for those who run them. */
+/** The verbs that callers use for instances. The other verbs of a store are for runners. */
 export interface InstanceStore<Tx = unknown> extends Pick<
   Store<Tx>,
   "control" | "get" | "history"
@@ -24,12 +24,12 @@ export interface InstanceStore<Tx = unknown> extends Pick<
     options?: { readonly tx?: Tx | undefined },
   ): Promise<SendEventAnswer>;
   list(query: ListQuery): Promise<Page<ListedRecord>>;
-  /** Whether a new instance would be stored here, without asking elsewhere. Absent: always. */
+  /** Whether a new instance would be stored here, without asking elsewhere. If absent, every instance would be. */
   fits?(target: Target): boolean;
 }
 
-/** Without what makes pages large: params, and long outputs. */
+/** An instance without what makes pages large, which is params and long outputs. */
 export type ListedRecord = InstanceRecord & {
-  /** It is left out. */
+  /** The output is left out because it is too long. */
   readonly isOutputTooLong: boolean;
 };

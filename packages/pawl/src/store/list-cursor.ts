@@ -1,12 +1,12 @@
 import { decodeCursor, encodeCursor } from "./cursor.js";
 import type { ListQuery } from "./store.js";
 
-/** Where an instance stands in a list: by creation, then by internal id. */
+/** Where an instance stands in a list, which is ordered by creation and then by internal id. */
 export type ListPosition = { readonly at: number; readonly iid: string };
 
 type Question = Pick<ListQuery, "workflow" | "status" | "order">;
 
-/** The cursor behind that position. */
+/** The cursor of the page that follows this position. */
 export function listCursor(query: Question, { at, iid }: ListPosition): string {
   return encodeCursor(about(query), [at, iid]);
 }
@@ -16,7 +16,7 @@ export function listPosition(query: Question, cursor: string): ListPosition {
   return { at: at as number, iid: iid as string };
 }
 
-/** Of a list over several stores: a position in each. `spread` is how instances are spread over them. */
+/** The cursor of a list over several stores: a position in each. `spread` tells how instances are spread over them. */
 export function spreadListCursor(
   query: Question,
   spread: string,

@@ -6,12 +6,12 @@ export type DbTime = number;
 /** How callers name an instance. */
 export type Target = { readonly workflow: string; readonly id: string };
 
-/** Neither of them has a control character. */
+/** One text for both names, neither of which has a control character. */
 export function targetKey({ workflow, id }: Target): string {
   return `${workflow}\n${id}`;
 }
 
-/** What the world sees of an instance: its current run. */
+/** An instance as callers see it, with its current run. */
 export type InstanceRecord = {
   readonly iid: string;
   readonly workflow: string;
@@ -27,7 +27,7 @@ export type InstanceRecord = {
   readonly origin: string | null;
 };
 
-/** What is in the database about how a run ended. */
+/** How a run ended, as the database has it. */
 export type Ended = Pick<InstanceRecord, "status" | "output" | "error">;
 
 /** A run as history lists it: the current one, or one that a restart replaced. */
@@ -42,7 +42,7 @@ export type RunRecord = {
 
 export type StepStatus = "running" | "waiting" | "completed" | "errored";
 
-/** A step with its result, or its final error. */
+/** Whether a step of this status has its result, or its final error. */
 export function isSettled(status: string | undefined): boolean {
   return status === "completed" || status === "errored";
 }
@@ -53,7 +53,7 @@ export type StepRecord = {
   readonly name: string;
   /** 1-based count of calls with this name; always 1 unless repeated names are counted. */
   readonly count: number;
-  /** "do", "sleep", "waitForEvent"; open, so that later kinds need no migration. */
+  /** "do", "sleep" or "waitForEvent". The type is open, so that later kinds need no migration. */
   readonly type: string;
   readonly status: StepStatus;
   /** The settlement's number; null while unsettled. Replay delivers strictly by it. */
@@ -64,7 +64,7 @@ export type StepRecord = {
   readonly startedAt: DbTime;
   readonly endedAt: DbTime | null;
   readonly wakeAt: DbTime | null;
-  /** What the wait is for besides time: the event type. */
+  /** The event type for which the step waits, besides the time. */
   readonly waitKey: string | null;
   readonly result: string | null;
   readonly error: string | null;
@@ -72,12 +72,12 @@ export type StepRecord = {
   readonly claimNumber: number;
 };
 
-/** What the next owner of a run needs of a step. */
+/** The part of a step that the next owner of its run needs. */
 export type LoadedStep = Pick<
   StepRecord,
   "ord" | "name" | "count" | "type" | "status" | "seq" | "calledAfter" | "result" | "error"
 > & {
-  /** How it stands; null if it is settled. */
+  /** How an unsettled step stands; null for a settled one. */
   readonly open: Pick<StepRecord, "attempts" | "startedAt" | "wakeAt" | "waitKey"> | null;
 };
 
@@ -89,7 +89,7 @@ export function asLoaded(step: StepRecord): LoadedStep {
   return { ord, name, count, type, status, seq, calledAfter, result, error, open };
 }
 
-/** Written only for steps that needed more than one attempt. */
+/** An attempt of a step. Attempts are written only for steps that needed more than one. */
 export type AttemptRecord = {
   readonly ord: number;
   readonly n: number;
@@ -99,13 +99,13 @@ export type AttemptRecord = {
 };
 
 export type EventRecord = {
-  /** Position in the run's event order, from 1; FIFO goes by it, never by time. */
+  /** The position in the run's order of events, from 1. Events are taken in this order, never by time. */
   readonly number: number;
   readonly kind: string;
   readonly type: string;
   readonly payload: string | null;
   readonly createdAt: DbTime;
   readonly deliveredAt: DbTime | null;
-  /** `ord` of the step that consumed it. */
+  /** The `ord` of the step that consumed the event. */
   readonly consumedBy: number | null;
 };

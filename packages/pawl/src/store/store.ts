@@ -16,36 +16,35 @@ import type {
 } from "./records.js";
 
 /**
- * What the engine asks of a database, in domain words.
+ * Everything that the engine asks of a database, in domain words.
  *
- * Every verb is one atomic write or one consistent read. Expected races are values in the answer;
- * a thrown error is a caller's mistake (`WorkflowError`), a store that stayed away longer than the
- * retry budget (`STORE_UNAVAILABLE`), or a bug. Every time is the database's.
+ * Every verb is one atomic write or one consistent read. Expected races are values in the answer. A thrown error is a
+ * caller's mistake (`WorkflowError`), a store that stayed away longer than the retry budget (`STORE_UNAVAILABLE`), or a
+ * bug. Every time is the database's.
  *
- * `iid` is the internal id of an instance, made by the caller's side so that a resend is recognised.
- * The claim number fences: it grows at every claim, restart and terminate, and a write that carries an
- * older one is refused.
+ * `iid` is the internal id of an instance, made by the caller's side so that a resend is recognised. The claim number
+ * is the fence: it grows at every claim, restart and terminate, and a write that carries an older one is refused.
  */
 export interface Store<Tx = unknown> {
   /** Creates or upgrades the schema. Idempotent; safe when many processes start at once. */
   migrate(): Promise<void>;
-  /** What `migrate` would do; changes nothing. */
+  /** Tells what `migrate` would do, and changes nothing. */
   planMigration(): Promise<MigrationPlan>;
-  /** Ends the store's own connections; never the user's pool or handle. */
+  /** Ends the store's own connections, never the user's pool or handle. */
   close(): Promise<void>;
   now(): Promise<DbTime>;
-  /** Where the database can carry hints between processes. */
+  /** Present where the database can carry hints between processes. */
   readonly hints?: HintChannel;
-  /** Its database is another process: while that writes, this one can do something else. */
+  /** The database is another process: while it writes, this one can do something else. */
   readonly isRemote?: boolean;
-  /** Where instances may live in other stores: from what this one answers to callers, the same for all of them. */
+  /** Present where instances may live in several stores: makes one store for callers of all of them, given this one. */
   readonly spread?: (here: InstanceStore<Tx>) => InstanceStore<Tx>;
 
   /**
-   * Inserts instances with their tickets, all or none, in one commit. A taken id is an answer, not an
-   * error, and leaves the other items in place; an existing row with the same `iid` is this very write
-   * sent again, and answers "created". With `tx`, rows live and die with the caller's transaction and
-   * nothing is retried. With `lease`, the tickets are born leased to that runner (eager start).
+   * Inserts instances with their tickets, all or none, in one commit. A taken id is an answer, not an error, and leaves
+   * the other items in place. An existing row with the same `iid` is this very write sent again, and answers "created".
+   * With `tx`, rows live and die with the caller's transaction and nothing is retried. With `lease`, the tickets are
+   * born leased to that runner (eager start).
    */
   create(
     instances: readonly NewInstance[],
@@ -54,12 +53,13 @@ export interface Store<Tx = unknown> {
 
   /**
    * Adds an event to the current run, numbered and timed under the ticket's lock, and makes a parked run due if it may
-   * be waiting for that type. With `tx` it only inserts into the inbox; number and time are given when a tick moves it
-   * in. An event that the current run has is a duplicate, also after that run has ended; so is one in the inbox. A tick
-   * drops what is there for an ended run: it reached no run, and is unknown then.
+   * be waiting for that type. With `tx` it only inserts into the inbox; the event gets its number and time when a tick
+   * moves it in. An event that the current run has is a duplicate, even after that run has ended; so is one in the
+   * inbox. A tick drops events in the inbox that are for an ended run: they reached no run, and are unknown from then
+   * on.
    *
    * With `lease`, a parked run that becomes due is leased to that runner in the same write, if its claim number is
-   * still that one: who has the run in memory needs no claim.
+   * still the given one: a runner that has the run in memory needs no claim.
    */
   sendEvent(
     target: Target,
@@ -68,87 +68,92 @@ export interface Store<Tx = unknown> {
   ): Promise<SendEventAnswer>;
 
   /**
-   * Carries out what a caller asks of an instance, as the transition table says:
-   * - pause: a parked run is paused at once; a leased one is flagged, and pauses at its next step boundary.
+   * Carries out a caller's command on an instance, as the transition table says:
+   * - pause: a run that is queued or parked is paused at once. A leased one is flagged, and pauses at its next step boundary.
    * - resume: a paused run is queued and due now, and a pending pause is cancelled. Otherwise it has no effect.
-   * - terminate: the run ends and its ticket is removed.
+   * - terminate: the run ends and its ticket is deleted.
    * - restart: a new run replaces the current one and is due now. The old run stays readable.
    */
   control(target: Target, request: ControlRequest): Promise<ControlAnswer>;
 
-  /** A runner's row must exist before it claims. An id is used once: a retired or dead one never returns. */
+  /**
+   * Inserts a runner's row, which must exist before it claims. An id is used once: a retired or dead one never returns.
+   */
   register(runner: string, leaseMs: number): Promise<void>;
   /** Extends the lease and reads back everything the runner owns. Touches one row. */
   heartbeat(runner: string, leaseMs: number): Promise<HeartbeatAnswer>;
-  /** Marks runners whose lease has expired as dead, for good; answers their ids. */
+  /** Marks runners whose lease has expired as dead, for good, and answers their ids. */
   declareDead(): Promise<string[]>;
-  /** A clean goodbye: what it still owns becomes claimable like a dead runner's. */
+  /**
+   * Marks a runner as dead that has stopped cleanly. Tickets that it still owns can be claimed like a dead runner's.
+   */
   retire(runner: string): Promise<void>;
   /** Milliseconds until the first lease of another runner that holds tickets runs out; null if none does. */
   nextExpiryInMs(runner: string): Promise<number | null>;
 
   /**
-   * Takes up to `limit` tickets for a runner: those of dead runners, then due ones that resume, then
-   * new ones, oldest first; `reservedForNew` of them go to new runs if there are any. A dead owner's
-   * run that was asked to pause becomes paused instead.
+   * Takes up to `limit` tickets for a runner: those of dead runners, then due ones that resume, then new ones, oldest
+   * first. Of the tickets, `reservedForNew` go to new runs if there are any. A dead owner's run that was asked to pause
+   * becomes paused instead.
    */
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /**
-   * Tickets this runner owns without knowing (the claim's reply was lost), as that claim would have given them, with
-   * their params.
+   * Answers tickets that this runner owns without knowing it, because the reply to its claim was lost: as that claim
+   * would have answered them, with their params.
    */
   adopt(runner: string, iids: readonly string[]): Promise<Claimed[]>;
   /**
-   * Takes parked tickets back for a runner that has their runs in memory, due or not, as a claim would. One that is
-   * claimed, paused, gone or locked is not in the answer, and none is if the runner is dead. After a lost reply `adopt`
-   * finds them.
+   * Takes parked tickets back for a runner that has their runs in memory, whether they are due or not, as a claim
+   * would. A ticket that is claimed, paused, gone or locked is not in the answer, and none is if the runner is dead.
+   * After a lost reply `adopt` finds them.
    */
   reopen(runner: string, runs: readonly ReopenRequest[]): Promise<Claimed[]>;
-  /** History and undelivered events of claimed runs. Read after the claim, never with it. */
+  /** Reads the histories and undelivered events of claimed runs, after the claim and never with it. */
   load(runs: readonly LoadRequest[]): Promise<LoadedRun[]>;
 
   /**
-   * Writes many runs' parts in one transaction. Each part is fenced by its claim number and answers for
-   * itself; a part sent again applies once. Never waits for another session's lock: that part is "busy".
-   * At most one part per run.
+   * Writes the parts of many runs in one transaction, at most one part per run. Each part is fenced by its claim number
+   * and answers for itself; a part that is sent again applies once. A commit never waits for another session's lock:
+   * such a part is "busy".
    */
   commit(parts: readonly Part[]): Promise<PartAnswer[]>;
   /**
-   * Looks at leased runs under their tickets' locks: the time, the pause flag, events not yet seen. An event
-   * that arrives later gets a later time, so deadlines can be judged against the answer.
+   * Polls leased runs under their tickets' locks: the time, the pause flag, and events that they have not seen. An
+   * event that arrives later gets a later time, so deadlines can be judged by the answer.
    */
   poll(runs: readonly PollRequest[]): Promise<PollAnswer[]>;
 
-  /** Moves events sent inside users' transactions into their runs. Answers how many rows it took. */
+  /** Moves events from the inbox into their runs, and answers how many rows it took. */
   moveInbox(limit: number): Promise<number>;
   /**
-   * Milliseconds, by the database, until the next ticket of these lanes is due, or the next row of these hooks; null
-   * if none is. May be too early, never too late. An inbox that holds something is due at once, for who has lanes.
+   * Milliseconds, by the database's clock, until the next ticket of these lanes or the next row of these hooks is due;
+   * null if none is. The answer may be too early, never too late. For a caller that has lanes, an inbox that holds
+   * something is due at once.
    */
   nextDueInMs(lanes: readonly Lane[], hooks?: readonly HookName[]): Promise<number | null>;
   /**
    * Other lanes on the queues of `known` in which a claim would find something now: a due ticket or a dead runner's.
-   * In no order, and at most 100. A report for people: where there are very many lanes, some may be missing. The cost
-   * depends on the number of lanes, never on that of tickets.
+   * They come in no order, and at most 100. It is a report for people: where there are very many lanes, some may be
+   * missing. The cost depends on the number of lanes, never on that of tickets.
    */
   unknownLanes(known: readonly Lane[]): Promise<Lane[]>;
 
   /**
-   * Some process has code for these hooks: from now on `create`, `restart`, `resume`, `sendEvent` and `commit` write a
-   * row for each cause, in their own transaction, whichever process calls them.
+   * Records that some process has code for these hooks. From then on `create`, `restart`, `resume`, `sendEvent` and
+   * `commit` write a row for each cause, in their own transaction, whichever process calls them.
    */
   registerHooks(hooks: readonly HookName[]): Promise<void>;
-  /** Nobody has code for it any more. Drops the rows that are left, and answers how many. */
+  /** Records that no process has code for the hook any more, drops its rows, and answers how many they were. */
   unregisterHook(hook: HookName): Promise<number>;
-  /** Takes due rows for delivery, oldest first. One that is not settled within the lease is due again. */
+  /** Takes due rows for delivery, oldest first. A row that is not settled within the lease is due again. */
   claimHooks(request: HookClaimRequest): Promise<HookRow[]>;
-  /** Delivered rows are removed; others wait, or are given up. What was claimed again since is left alone. */
+  /** Deletes delivered rows; the others wait or are given up. A row that was claimed again since is left alone. */
   settleHooks(settlements: readonly HookSettlement[]): Promise<void>;
-  /** Rows that were given up, the latest first. */
+  /** Lists rows that were given up, the latest first. */
   failedHooks(query: FailedHooksQuery): Promise<Page<FailedHookRow>>;
-  /** Makes a row that was given up due again, with all its attempts. False if there is none. */
+  /** Makes a row that was given up due again, with all of its attempts. Answers false if there is no such row. */
   retryHook(id: string): Promise<boolean>;
-  /** Other hooks than these with a row that has been due for longer than `ms`. */
+  /** Hooks other than these that have a row which has been due for longer than `ms`. */
   unknownHooks(known: readonly HookName[], ms: number): Promise<string[]>;
 
   get(target: Target): Promise<InstanceRecord | null>;
@@ -156,7 +161,7 @@ export interface Store<Tx = unknown> {
   history(target: Target, query: HistoryQuery): Promise<HistoryPage | null>;
 }
 
-/** What can be asked of a store: each answers a promise. */
+/** The verbs of a store, each of which answers a promise. */
 export type StoreVerb = Exclude<keyof Store, "hints" | "isRemote" | "spread">;
 
 export type InTransaction<Tx> = {
@@ -169,7 +174,7 @@ export type MigrationPlan = {
   /** The version of the schema now; 0 if there are no tables. */
   readonly from: number;
   readonly to: number;
-  /** The very statements, in order, each for a SQL prompt; none if there is nothing to do. */
+  /** The very statements, in order, each of which can be pasted into a SQL prompt; none if there is nothing to do. */
   readonly statements: readonly string[];
 };
 
@@ -179,39 +184,39 @@ export type NewInstance = {
   readonly id: string;
   readonly queue: string;
   readonly params: string | null;
-  /** Which run, step and call created it, so that the same step creates the same child once. */
+  /** The run, step and call that created it, so that the same step creates the same child once. */
   readonly origin?: string;
 };
 
 export type CreateAnswer =
-  /** `leased` is false if the runner turned out to be dead: the run waits in the queue like any other. */
+  /** `leased` is false if the runner turned out to be dead: the run then waits in the queue like any other. */
   | {
       readonly kind: "created";
       readonly iid: string;
       readonly createdAt: DbTime;
       readonly leased: boolean;
     }
-  /** Who has the id. Null when only a unique key told, inside a transaction that cannot see the row. */
+  /** `existing` has the id. It is null if only a unique key told, in a transaction that cannot see the row. */
   | {
       readonly kind: "duplicate";
       readonly existing: { readonly iid: string; readonly origin: string | null } | null;
     };
 
 export type NewEvent = {
-  /** Identifies this event; the same one again changes nothing. Made by the caller if the user gave none. */
+  /** Identifies this event: the same id again changes nothing. The caller makes one if the user gave none. */
   readonly eventId: string;
   readonly type: string;
   readonly payload: string | null;
 };
 
 export type SendEventAnswer =
-  /** `owner` is the runner that holds the run now; `woken` says that a parked run became due. */
+  /** `owner` is the runner that holds the run now; `woken` tells that a parked run became due. */
   | {
       readonly kind: "accepted";
       readonly woken: boolean;
       readonly owner: string | null;
       readonly place: EventPlace | null;
-      /** With the run, if it was leased at once. */
+      /** The run, if it was leased in the same write. */
       readonly claimed: Claimed | null;
     }
   | { readonly kind: "duplicate" }
@@ -220,7 +225,7 @@ export type SendEventAnswer =
 
 export type LeaseOnWake = { readonly runner: string; readonly claimNumber: number };
 
-/** Where an event stands in its run; it has no place in the inbox. */
+/** Where an event stands in its run. An event in the inbox has no place yet. */
 export type EventPlace = {
   readonly iid: string;
   readonly runNumber: number;
@@ -249,7 +254,7 @@ export type ControlAnswer =
   | { readonly kind: "notFound" }
   | { readonly kind: "terminal"; readonly status: InstanceStatusName };
 
-/** What a runner can execute: a handler (the workflow's name) on a queue. */
+/** One kind of work that a runner can execute: a handler (the workflow's name) on a queue. */
 export type Lane = { readonly queue: string; readonly handler: string };
 
 export type ClaimRequest = {
@@ -275,14 +280,14 @@ export type Claimed = {
   /** Taken from a dead runner by this claim. */
   readonly takenOver: boolean;
   /**
-   * Deaths of its owners in a row without a park between them; also of one whose run was paused before another took
-   * it. As long as there are any, what its owners may have begun must be charged.
+   * How many of its owners died in a row without a park between them, counting one whose run was paused before another
+   * runner took it. As long as there are any, steps that its owners may have begun must be charged.
    */
   readonly takeovers: number;
   readonly eventCount: number;
   readonly historyBytes: number;
   readonly createdAt: DbTime;
-  /** Given for runs with nothing to load, so that a new run needs no second read. */
+  /** Given for runs that have nothing to load, so that a new run needs no second read. */
   readonly params: string | null;
   readonly now: DbTime;
 };
@@ -297,7 +302,7 @@ export type ReopenRequest = {
 export type LoadRequest = {
   readonly iid: string;
   readonly runNumber: number;
-  /** What the claim said; untrusted after a takeover. */
+  /** The size that the claim told, which is not trusted after a takeover. */
   readonly historyBytes: number;
   readonly takenOver: boolean;
 };
@@ -306,11 +311,11 @@ export type LoadedRun = {
   readonly iid: string;
   readonly params: string | null;
   readonly steps: LoadedStep[];
-  /** Not yet consumed, in order. */
+  /** The events that are not consumed yet, in order. */
   readonly events: EventRecord[];
 };
 
-/** When a wait ends: absolute, or counted from the write's own time. */
+/** When a wait ends: at a time, or so long after the time of the write. */
 export type Wake = { readonly at: DbTime } | { readonly inMs: number };
 
 export type StepWrite = {
@@ -322,13 +327,13 @@ export type StepWrite = {
   readonly seq: number | null;
   readonly calledAfter: number;
   readonly attempts: number;
-  /** How long ago it started. Kept from the first write of the row. */
+  /** How long ago the step started. The row keeps the start of its first write. */
   readonly tookMs: number;
   readonly wake: Wake | null;
   readonly waitKey: string | null;
   readonly result: string | null;
   readonly error: string | null;
-  /** It has no row, as far as who sends this knows: a plain insert will mostly do. */
+  /** The step has no row yet, as far as the sender knows, so that a plain insert will mostly do. */
   readonly isNew?: boolean;
 };
 
@@ -339,7 +344,7 @@ export type AttemptWrite = {
   readonly error: string | null;
 };
 
-/** An event for another run, from inside a commit. It passes through the inbox: no second ticket is locked. */
+/** An event for another run, from inside a commit. It passes through the inbox, so that no second ticket is locked. */
 export type RunMessage = {
   readonly eventId: string;
   readonly iid: string;
@@ -351,9 +356,11 @@ export type RunMessage = {
 
 /** What becomes of the run's ticket. */
 export type Next =
-  /** Stays leased; the ticket is locked but not written. */
+  /** The run stays leased: its ticket is locked but not written. */
   | { readonly kind: "continue" }
-  /** Gives the ticket up until the wake or an event of an awaited type. Refused, as a value, if events arrived. */
+  /**
+   * Gives the ticket up until the wake or an event of an awaited type. It is refused, as a value, if events arrived.
+   */
   | {
       readonly kind: "park";
       readonly waitMask: number;
@@ -365,12 +372,12 @@ export type Next =
   | { readonly kind: "complete"; readonly output: string | null }
   | { readonly kind: "fail"; readonly error: string };
 
-/** All that one run writes in one commit. Frozen once sent: a resend is the identical part. */
+/** Everything that one run writes in one commit. A part is frozen once it is sent: a resend is the identical part. */
 export type Part = {
   readonly iid: string;
   readonly runNumber: number;
   readonly claimNumber: number;
-  /** Counts the parts of a claim, from 1. A row is written only by a newer (claim, part). */
+  /** Counts the parts of a claim, from 1. A step's row is written only by a newer (claim, part). */
   readonly partNumber: number;
   /** The highest event number the run has been given. */
   readonly seenEvents: number;
@@ -388,17 +395,17 @@ export type PartAnswer =
   | {
       readonly kind: "ok";
       readonly now: DbTime;
-      /** "leased" after a park means that events arrived first: the run goes on with them. */
+      /** After a park, "leased" means that events arrived first: the run goes on with them. */
       readonly state: "leased" | "parked" | "paused" | "finished";
       readonly pauseRequested: boolean;
       /** Events beyond `seenEvents`, in order. */
       readonly events: EventRecord[];
     }
-  /** Another session holds the ticket's lock: send the same part again. */
+  /** Another session holds the ticket's lock: the same part has to be sent again. */
   | { readonly kind: "busy" }
-  /** The claim is not this runner's any more: forget the run. */
+  /** The claim is not this runner's any more: the runner has to forget the run. */
   | { readonly kind: "lost" }
-  /** The database refuses this part's data; its neighbours are committed. */
+  /** The database refuses this part's data. The other parts are committed. */
   | { readonly kind: "bad"; readonly message: string };
 
 export type PollRequest = {
@@ -457,7 +464,7 @@ export type HistoryRow =
 
 export type HistoryPage = Page<HistoryRow> & {
   readonly runNumber: number;
-  /** Newest first, the latest 100. */
+  /** The latest 100 runs, newest first. */
   readonly runs: RunRecord[];
 };
 
@@ -471,7 +478,7 @@ export type HookRow = {
   /** An `EnqueueReason`, or the status in which the run ended. */
   readonly reason: string;
   readonly createdAt: DbTime;
-  /** Counts this delivery. */
+  /** How many deliveries there were, this one included. */
   readonly attempts: number;
   /** The fence. */
   readonly claimNumber: number;
@@ -481,17 +488,17 @@ export type HookClaimRequest = {
   readonly hooks: readonly HookName[];
   readonly limit: number;
   readonly leaseMs: number;
-  /** A row that was claimed so often and is due again is given up: its deliveries ended their processes. */
+  /** A row that was claimed so often and is due again is given up: its deliveries have ended their processes. */
   readonly maxAttempts: number;
 };
 
 export type HookSettlement = {
   readonly id: string;
   readonly claimNumber: number;
-  /** Null once it was delivered. */
+  /** Null if the row was delivered. */
   readonly failure: {
     readonly error: string;
-    /** Null gives it up. */
+    /** Null gives the row up. */
     readonly retryInMs: number | null;
   } | null;
 };

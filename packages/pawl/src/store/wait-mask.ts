@@ -1,8 +1,8 @@
 const BITS = 48;
 
 /**
- * The awaited event types as a small set on the ticket: one bit a type, by hash. Sending an event looks
- * only at this; two types that share a bit cost one needless wake-up, never a lost one.
+ * The awaited event types as a small set on the ticket, with one bit for each type, by hash. Sending an event looks
+ * only at this set. Two types that share a bit cost one needless wake-up, never a lost one.
  */
 export function waitMaskOf(types: readonly string[]): number {
   const bits = new Set(types.map(bitOf));

@@ -1,7 +1,7 @@
 import type { DbTime } from "./records.js";
 import type { Wake } from "./store.js";
 
-/** When a wait ends that is written at `now`. */
+/** The time at which a wait ends that is written at `now`. */
 export function wakeTime(wake: Wake, now: DbTime): DbTime {
   return "at" in wake ? wake.at : now + wake.inMs;
 }

@@ -67,16 +67,21 @@ export function postgresDialect(schema: string): Dialect {
         .map((column) => `${column} = excluded.${column}`)
         .join(", ")} WHERE (old.claim_no, old.part_no) < (excluded.claim_no, excluded.part_no)`,
     classify,
-    lockMigrations: () => [
-      `SELECT pg_advisory_xact_lock(hashtextextended(${quoteLiteral(`pawl migrate ${schema}`)}, 0))`,
-      // We ask first, since CREATE SCHEMA IF NOT EXISTS wants a right that is not needed if an operator has made the
-      // schema.
-      `DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
-       THEN CREATE SCHEMA ${quoted}; END IF; END $$`,
-    ],
+    lockMigrations: () => lockMigrations(schema),
     unlockMigrations: () => [],
     createTable: (name, definition) => createTable(table(name), definition),
   };
+}
+
+function lockMigrations(schema: string): string[] {
+  const name = quoteLiteral(schema);
+  return [
+    `SELECT pg_advisory_xact_lock(hashtextextended(${quoteLiteral(`pawl migrate ${schema}`)}, 0))`,
+    // We ask first, since CREATE SCHEMA IF NOT EXISTS wants a right that is not needed if an operator has made the
+    // schema.
+    `DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ${name})
+       THEN CREATE SCHEMA ${quoteIdentifier(schema)}; END IF; END $$`,
+  ];
 }
 
 function quoteIdentifier(name: string): string {
