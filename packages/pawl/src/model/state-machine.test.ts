@@ -26,25 +26,25 @@ function page(): string {
 ${diagram()}
 \`\`\`
 
-Not drawn: \`restart\` leads from every state to \`queued\`, as a new run.
+The diagram leaves out \`restart\`, which leads from every state to \`queued\`, as a new run.
 
-## What people ask
+## Commands of people
 
 ${table(userCommands)}
 
-- *same*: accepted, and the status stays. An event is stored then, also for a paused instance.
+- *same*: the command is accepted, and the status stays. An event is stored then, also for a paused instance.
 - *refused*: the caller gets \`INSTANCE_TERMINAL\`. An event that the run has already is not refused when it is sent again.
 - \`pause\` of a running instance takes effect at its next step boundary. An instance that finishes first stays finished.
 - \`resume\` while waiting for a pause cancels the pause.
-- Pausing does not stop timers: what fell due meanwhile acts right after \`resume\`.
-- \`restart\` keeps the earlier run readable and fences its turn: what that still wants to write is refused.
+- Pausing does not stop timers: a timer that ran out meanwhile acts right after \`resume\`.
+- \`restart\` keeps the earlier run readable and fences its turn: everything that the turn still wants to write is refused.
 
-## What a runner does
+## Commands of a runner
 
 ${table(engineCommands)}
 
-- \`claim\` takes a due instance, or that of a runner declared dead. A pausing one goes straight to \`paused\`: no code runs.
-- A run that is parked, and still in its runner's memory, may be claimed before it is due (\`reopen\`).
+- \`claim\` takes a due instance, or one of a runner that was declared dead. A pausing one goes straight to \`paused\`: no code runs.
+- A parked run that is still in its runner's memory may be claimed before it is due (\`reopen\`).
 - \`park\` ends a turn that waits; \`release\` gives an unfinished turn back.
 - An empty cell cannot happen: claims skip paused and finished instances, and the claim number fences the rest.
 `;

@@ -1,16 +1,16 @@
 import type { InstanceState } from "./status.js";
 
-/** What people ask of an instance to control it, in any state. */
+/** The commands that control an instance, in any state. */
 export const controlCommands = ["pause", "resume", "terminate", "restart"] as const;
 export type ControlCommand = (typeof controlCommands)[number];
 
-/** What people ask of an instance, in any state. */
+/** The commands that people give to an instance, in any state. */
 export const userCommands = [...controlCommands, "sendEvent"] as const;
 export type UserCommand = (typeof userCommands)[number];
 
 /**
- * What a runner does with an instance whose claim it holds (`claim` takes it, also from a dead owner;
- * `release` gives it back unfinished).
+ * The commands of a runner to an instance whose claim it holds. `claim` takes the instance, also from a dead owner;
+ * `release` gives it back unfinished.
  */
 export const engineCommands = ["claim", "park", "release", "complete", "fail"] as const;
 type EngineCommand = (typeof engineCommands)[number];
@@ -18,8 +18,8 @@ type EngineCommand = (typeof engineCommands)[number];
 export type Command = UserCommand | EngineCommand;
 
 /**
- * `INSTANCE_TERMINAL` is an answer to the caller. `IMPOSSIBLE` is a broken invariant: claims skip paused and
- * terminal instances, and the fence stops every other engine command of a runner that lost its claim.
+ * Why a command is refused. `INSTANCE_TERMINAL` is an answer to the caller. `IMPOSSIBLE` is a broken invariant: claims skip
+ * paused and terminal instances, and the fence stops every other engine command of a runner that lost its claim.
  */
 type Refusal = "INSTANCE_TERMINAL" | "IMPOSSIBLE";
 
@@ -38,7 +38,10 @@ const finished = (state: InstanceState): TransitionRow => ({
   fail: "IMPOSSIBLE",
 });
 
-/** Every state and command. A command that leads to its own state has no effect on the status. */
+/**
+ * Where each command leads from each state. A command that leads to its own state has no effect on the status. How the
+ * ticket's row changes with it stands in `ticket.ts`.
+ */
 export const transitions: { readonly [S in InstanceState]: TransitionRow } = {
   queued: {
     pause: "paused",
