@@ -6,8 +6,9 @@ import type { Command, UserCommand } from "./transitions.js";
  * edge writes stand here and nowhere else: `sql/ticket.ts` renders SQL from this file, and tests hold the edges against
  * the transition table, in both directions.
  *
- * A new edge is an entry of `edges` and a cell of the transition table. If a commit makes it, it also needs a condition
- * in `endings` of `sql/ticket.ts`; otherwise a verb renders it with `setOf` or `birthOf`.
+ * To add an edge, as admission will, add an entry to `edges` and a cell to the transition table. If a commit makes the
+ * edge, add its condition to `endings` in `sql/ticket.ts`; otherwise let a verb render it with `setOf` or `birthOf`.
+ * Then name the statement that makes it in `sql/ticket.test.ts`.
  */
 
 export const ticketStates = ["queued", "waiting", "leased", "paused"] as const;
@@ -30,7 +31,7 @@ export function statusOfTicket(
   }
 }
 
-/** What an edge writes into a column: a plain value, or where the value comes from. */
+/** The value that an edge writes into a column, or where that value comes from. */
 export type Filling =
   | number
   | null
@@ -220,7 +221,7 @@ export const edges = {
     set: {},
   },
 
-  // What people ask.
+  // Commands of people.
   pause: {
     from: ["queued", "waiting"],
     to: "paused",

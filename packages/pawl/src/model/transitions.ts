@@ -18,8 +18,8 @@ type EngineCommand = (typeof engineCommands)[number];
 export type Command = UserCommand | EngineCommand;
 
 /**
- * Why a command is refused. `INSTANCE_TERMINAL` is an answer to the caller. `IMPOSSIBLE` is a broken invariant: claims skip
- * paused and terminal instances, and the fence stops every other engine command of a runner that lost its claim.
+ * Why a command is refused. `INSTANCE_TERMINAL` is an answer to the caller. `IMPOSSIBLE` is a broken invariant: claims
+ * skip paused and terminal instances, and the fence stops every other engine command of a runner that lost its claim.
  */
 type Refusal = "INSTANCE_TERMINAL" | "IMPOSSIBLE";
 

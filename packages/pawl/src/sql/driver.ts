@@ -1,6 +1,6 @@
 import type { Verb } from "./sql.js";
 
-/** Who asks. A caller's request may wait for locks that the engine's own work must not wait behind. */
+/** The side that asks. A caller's request may wait for locks that the engine's own work must not wait behind. */
 export type ConnectionClass = "engine" | "request";
 
 /** One connection or a few. The driver package is the user's, and only the members used here are asked of it. */

@@ -178,12 +178,12 @@ export const stepFields = {
 
 type ReadColumn = (typeof stepFields)[keyof StepRecord];
 
-/** After SELECT: what `toStep` reads, of a step called `s`. */
+/** After SELECT: the columns that `toStep` reads, of a step called `s`. */
 export const stepSelection = Object.values(stepFields)
   .map((column) => `s.${column}`)
   .join(", ");
 
-/** After SELECT, where the rows of a UNION are steps: something else in the columns that `toStep` reads. */
+/** After SELECT, in a UNION with steps: other values in the columns that `toStep` reads, and NULL in the rest. */
 export function inStepColumns(values: Partial<Record<ReadColumn, string>>): string {
   return Object.values(stepFields)
     .map((column) => values[column] ?? "NULL")

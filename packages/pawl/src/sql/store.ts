@@ -18,7 +18,7 @@ const FIRST_BACKOFF_MS = 10;
 const MAX_BACKOFF_MS = 1_000;
 /** About six seconds of backoff in all: longer than a restart of a healthy server, shorter than a request. */
 const MAX_TRIES = 13;
-/** Where each try takes long to fail there are fewer of them. */
+/** If each try takes long to fail, there are fewer tries. */
 const MAX_TRYING_MS = 20_000;
 
 type SqlStoreOptions<Tx> = {
@@ -175,7 +175,7 @@ function executing<Tx>(
   verbs: Verbs,
   { dialect, runtime, clock }: SqlStoreOptions<Tx>,
 ): Executing {
-  // A test's clock may stand still, and no ticket becomes visible late by it: marks cannot be trusted.
+  // A test's clock may stand still, and no ticket becomes visible late by it, so a test needs no marks.
   const trustsMarks = dialect.keepsDeadEntries && clock === undefined;
   const scanner = new ClaimScanner(run, verbs, runtime.clock, trustsMarks);
   return {

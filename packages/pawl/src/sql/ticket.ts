@@ -103,13 +103,19 @@ export const endings = [
   [["release"], "p.next = 'release'"],
 ] as const satisfies readonly (readonly [readonly EdgeName[], string])[];
 
-/** The edges by which a commit writes a ticket that stays. */
-const kept = ["park", "release", "goOn", "pauseAtBoundary"] as const satisfies readonly EdgeName[];
+type CommitEdge = (typeof endings)[number][0][number];
+
+/** The edges by which a commit writes a ticket that stays, in the order of the model. */
+const kept = (Object.keys(edges) as CommitEdge[]).filter(
+  (name) =>
+    endings.some(([made]) => (made as readonly EdgeName[]).includes(name)) &&
+    edges[name].row === "updated",
+);
 
 /** The state in which a part leaves its ticket; a finished run has none. */
 export type Becomes = TicketState | "finished";
 
-function becomes(edge: (typeof endings)[number][0][number]): Becomes {
+function becomes(edge: CommitEdge): Becomes {
   const { set } = edges[edge];
   return "state" in set ? set.state : "finished";
 }
@@ -123,6 +129,11 @@ export const becomesSql = `CASE
  */
 export function endTurnSet(now: string): Record<string, string> {
   const sets = kept.map((edge) => [becomes(edge), setOf(edge, now)] as const);
+  if (new Set(sets.map(([state]) => state)).size < sets.length) {
+    throw new Error(
+      "two edges of a commit leave the ticket in the same state: `becomes` cannot tell them apart",
+    );
+  }
   const columns = new Set(sets.flatMap(([, set]) => Object.keys(set)));
   const set = Array.from(columns, (column) => {
     const byValue = new Map<string, string[]>();

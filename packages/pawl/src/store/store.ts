@@ -354,7 +354,7 @@ export type RunMessage = {
   readonly payload: string | null;
 };
 
-/** What becomes of the run's ticket. */
+/** How a part leaves the run's ticket. */
 export type Next =
   /** The run stays leased: its ticket is locked but not written. */
   | { readonly kind: "continue" }

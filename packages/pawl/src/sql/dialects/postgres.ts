@@ -33,7 +33,7 @@ export function postgresDialect(schema: string): Dialect {
     writableCtes: true,
     numbered: true,
     unionMax: Infinity,
-    // Not now(), which after a wait for a lock is as old as the wait was long.
+    // After a wait for a lock, now() would be as old as the wait was long.
     now: "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     boundNow: (placeholder) => `${placeholder}::bigint`,
     table,

@@ -54,10 +54,11 @@ const MIGRATION_TIMEOUT_MS = 3_600_000;
  * Plans are made once for each connection and kept. A plan made while a table was empty turned a commit into 64 s at a
  * million rows, so everything but an index lookup is switched off by `settings`.
  *
- * That is not enough. In a table that was analysed while it was empty every index costs the same, and the plan may walk
- * along the wrong one. New statistics make the server plan anew by itself; apart from them, a plan depends on how large
- * the tables are. So a connection looks at their sizes once a second, and forgets its plans when a table has passed a
- * power of eight. (When plans were forgotten every second, they took 3 ms of each event that came after a pause.)
+ * These settings are not enough. In a table that was analysed while it was empty every index costs the same, and the
+ * plan may walk along the wrong one. New statistics make the server plan anew by itself; apart from them, a plan
+ * depends on how large the tables are. So a connection looks at their sizes once a second, and forgets its plans when a
+ * table has passed a power of eight. (When plans were forgotten every second, they took 3 ms of each event that came
+ * after a pause.)
  *
  * The connection reads the server's counters and not the sizes of files, which cannot be read of a table that another
  * session has locked.

@@ -203,7 +203,7 @@ const wanted = "t.tid, t.queue, t.handler, t.owner, t.class, t.due_at, t.pause_r
 
 type OrphanTaker = (deadRunners: readonly Row[], request: ClaimRequest) => Script<Row[]>;
 
-/** Locks tickets of dead runners. Those that were asked to pause are paused; the others are answered. */
+/** Locks tickets of dead runners. Tickets that were asked to pause are paused; the others are answered. */
 function orphanTaker(sql: Sql): OrphanTaker {
   const orphans = sql.prepare(
     "claim.orphans",

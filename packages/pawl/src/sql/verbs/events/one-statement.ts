@@ -1,3 +1,4 @@
+import type { Target } from "../../../store/records.js";
 import type { EventPlace, SendEventAnswer } from "../../../store/store.js";
 import { waitMaskOf } from "../../../store/wait-mask.js";
 import { int, text, textOrNull, type Sql } from "../../sql.js";
@@ -5,7 +6,6 @@ import type { Row, Script, Statement } from "../../statement.js";
 import { assignments, setOf } from "../../ticket.js";
 import { aliveSql } from "../create.js";
 import { isRegistered, postSelected } from "../hooks/posting.js";
-import type { Target } from "../../../store/records.js";
 import { claimedBy } from "./in-steps.js";
 import type { SendEvent } from "./index.js";
 import { readInstance, refuser } from "./refusing.js";
