@@ -1,4 +1,7 @@
 import type { RowsStyle, Value } from "./statement.js";
+import type { claimInOneStatement } from "./verbs/claim-in-one-statement.js";
+import type { commitInOneStatement } from "./verbs/commit/one-statement.js";
+import type { sendInOneStatement } from "./verbs/events/one-statement.js";
 
 export type TableName =
   | "meta"
@@ -34,7 +37,15 @@ export type ErrorCategory =
 export type Dialect = CommonDialect & (WritableCtes | StatementByStatement);
 
 /** A write with RETURNING may stand in a WITH. Each hot verb then is one statement, which costs one round trip. */
-type WritableCtes = { readonly writableCtes: true };
+type WritableCtes = {
+  readonly writableCtes: true;
+  /** The largest of these statements come with the dialect: a bundle without the dialect does not carry them. */
+  readonly oneStatement: {
+    readonly claim: typeof claimInOneStatement;
+    readonly commit: typeof commitInOneStatement;
+    readonly sendEvent: typeof sendInOneStatement;
+  };
+};
 
 /** Each write is a statement of its own, so the hot verbs are scripts of several statements in one transaction. */
 export type StatementByStatement = {

@@ -1,4 +1,7 @@
 import type { ColumnType, Dialect, ErrorCategory, TableDefinition, TableName } from "../dialect.js";
+import { claimInOneStatement } from "../verbs/claim-in-one-statement.js";
+import { commitInOneStatement } from "../verbs/commit/one-statement.js";
+import { sendInOneStatement } from "../verbs/events/one-statement.js";
 
 /** "C" compares bytes, which is the order of the other databases and the cheapest one. */
 const types: Record<ColumnType, string> = {
@@ -31,6 +34,11 @@ export function postgresDialect(schema: string): Dialect {
     jsonAggregates: true,
     savepointOnInsert: true,
     writableCtes: true,
+    oneStatement: {
+      claim: claimInOneStatement,
+      commit: commitInOneStatement,
+      sendEvent: sendInOneStatement,
+    },
     numbered: true,
     unionMax: Infinity,
     // After a wait for a lock, now() would be as old as the wait was long.

@@ -1,7 +1,7 @@
 import type { Claimed, ClaimAnswer, ClaimRequest, Lane } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";
-import { assignments, claimOrTakeOver, setOf } from "../ticket.js";
+import { claimOrTakeOver, setOf } from "../ticket.js";
 
 /** The order in which tickets are claimed. The last two are also the ticket's class. */
 export const ORPHANED = -1;
@@ -13,8 +13,8 @@ export const NEW = 1;
  */
 export type LowWater = { readonly resuming: number; readonly fresh: number };
 export const everything: LowWater = { resuming: 0, fresh: 0 };
-type Result = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
-export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
+export type ClaimResult = { readonly answer: ClaimAnswer; readonly lowWater: LowWater };
+export type Claim = Verb<[request: ClaimRequest, from: LowWater], ClaimResult>;
 
 /**
  * A ticket that is due now becomes visible with its transaction, as a rule within this time. A ticket whose transaction
@@ -24,100 +24,8 @@ export type Claim = Verb<[request: ClaimRequest, from: LowWater], Result>;
 const STRAGGLER_MS = 500;
 
 export function claimVerb(sql: Sql): Claim {
-  return sql.dialect.writableCtes ? inOneStatement(sql) : inSteps(sql);
-}
-
-/** PostgreSQL: everything in one statement, one round trip. */
-function inOneStatement(sql: Sql): Claim {
-  const claim = claimAll(sql);
-  return {
-    transaction: false,
-    *script(request, from): Script<Result> {
-      const rows = yield claim.with({
-        runner: request.runner,
-        lanes: request.lanes.map(({ queue, handler }) => ({ queue, handler })),
-        low_resuming: from.resuming,
-        low_fresh: from.fresh,
-        limit: request.limit,
-        reserved: Math.min(request.reservedForNew, request.limit),
-      });
-      const [first] = rows;
-      if (first === undefined || textOrNull(first, "me") === null) return dead;
-      const now = int(first, "now");
-      const taken = rows.filter((row) => row["tid"] !== null);
-      return {
-        answer: { kind: "ok", now, claimed: taken.map((row) => toClaimed(row, now)) },
-        lowWater: lowWaterAfter(
-          request,
-          from,
-          now,
-          taken.map((row) => ({ precedence: int(row, "precedence"), dueAt: int(row, "due_at") })),
-        ),
-      };
-    },
-  };
-}
-
-function claimAll(sql: Sql): Statement {
-  const ticket = sql.table("ticket");
-  const due = (klass: number, limit: string): string =>
-    `SELECT d.* FROM lane CROSS JOIN clock CROSS JOIN LATERAL (
-       SELECT t.tid, t.ctid, t.due_at FROM ${ticket} AS t
-       WHERE t.queue = lane.queue AND t.handler = lane.handler AND t.class = ${klass}
-         AND t.due_at >= ${klass === NEW ? ":low_fresh" : ":low_resuming"}::bigint AND t.due_at <= clock.now
-       ORDER BY t.due_at, t.tid LIMIT ${limit} FOR UPDATE SKIP LOCKED) AS d`;
-  return sql.prepare(
-    "claim",
-    `WITH me AS MATERIALIZED (SELECT id FROM ${sql.table("runner")} WHERE id = :runner AND dead = 0),
-     clock AS MATERIALIZED (SELECT :now AS now),
-     lane AS MATERIALIZED (
-       SELECT l.* FROM me, ${sql.rows("lanes", "l", { queue: "key", handler: "key" })}),
-     orphan AS MATERIALIZED (
-       SELECT o.* FROM ${sql.table("runner")} AS r CROSS JOIN LATERAL (
-         SELECT t.tid, t.ctid, t.pause_requested FROM ${ticket} AS t
-         WHERE t.owner == r.id AND (t.queue, t.handler) IN (SELECT queue, handler FROM lane)
-         LIMIT :limit FOR UPDATE SKIP LOCKED) AS o
-       WHERE r.dead = 1),
-     resuming AS MATERIALIZED (${due(RESUMING, ":limit")}),
-     fresh AS MATERIALIZED (${due(
-       NEW,
-       `(SELECT greatest(:limit - (SELECT count(*) FROM resuming) - (SELECT count(*) FROM orphan WHERE pause_requested = 0), :reserved))`,
-     )}),
-     old AS (
-       (SELECT tid, ctid, ${ORPHANED} AS precedence, 0::bigint AS due_at FROM orphan WHERE pause_requested = 0)
-       UNION ALL (SELECT tid, ctid, ${RESUMING}, due_at FROM resuming)),
-     picked AS MATERIALIZED (
-       (SELECT * FROM old ORDER BY precedence, due_at, tid
-        LIMIT (SELECT :limit - least(:reserved, (SELECT count(*) FROM fresh))))
-       UNION ALL
-       (SELECT tid, ctid, ${NEW} AS precedence, due_at FROM fresh ORDER BY due_at, tid
-        LIMIT (SELECT greatest(:limit - (SELECT count(*) FROM old), least(:reserved, (SELECT count(*) FROM fresh)))))),
-     ${leasePicked(ticket)},
-     stopped AS (
-       UPDATE ${ticket} AS t SET ${assignments(setOf("takeOverPausing", "clock.now"))}
-       FROM orphan WHERE t.tid == orphan.tid AND orphan.pause_requested = 1)
-     SELECT me.id AS me, clock.now, c.*, i.workflow, i.id, i.created_at,
-       CASE WHEN c.precedence = ${NEW} THEN i.params END AS params
-     FROM clock LEFT JOIN me ON true LEFT JOIN claimed AS c ON true
-       LEFT JOIN ${sql.table("instance")} AS i ON i.iid == c.tid
-     ORDER BY c.precedence, c.due_at, c.tid`,
-  );
-}
-
-/**
- * CTEs that lease the picked tickets. Tickets are updated by place (`ctid`), since a lookup by key walks over all of
- * their versions that an old snapshot keeps. The place is that of the version that was locked. If somebody wrote the
- * ticket after this statement's snapshot, it is not found there, but by its key.
- */
-function leasePicked(ticket: string): string {
-  const set = assignments(claimOrTakeOver(`picked.precedence = ${ORPHANED}`, "clock.now"));
-  const lease = (where: string): string =>
-    `UPDATE ${ticket} AS t SET ${set}
-     FROM picked, clock WHERE ${where}
-     RETURNING t.tid, t.queue, t.handler, t.run_no, t.claim_no, t.takeovers, t.event_count, t.history_bytes, picked.precedence, picked.due_at`;
-  return `by_place AS (${lease("t.ctid = picked.ctid")}),
-     by_key AS (${lease("t.tid == picked.tid AND (picked.tid IN (SELECT tid FROM by_place)) IS NOT TRUE")}),
-     claimed AS (SELECT * FROM by_place UNION ALL SELECT * FROM by_key)`;
+  const { dialect } = sql;
+  return dialect.writableCtes ? dialect.oneStatement.claim(sql) : inSteps(sql);
 }
 
 /** Everywhere else: look, lock, lease and read, in one transaction. */
@@ -127,11 +35,11 @@ function inSteps(sql: Sql): Claim {
   const dueIn = dueByLanes(sql);
   return {
     transaction: true,
-    *script(request, from): Script<Result> {
+    *script(request, from): Script<ClaimResult> {
       const { runner, lanes, limit } = request;
       const known = yield runners.with({ runner });
       const me = known.find((row) => row["id"] === runner);
-      if (me === undefined || int(me, "dead") === 1) return dead;
+      if (me === undefined || int(me, "dead") === 1) return deadRunner;
       const now = int(me, "now");
 
       const takenOver = yield* takeOrphans(
@@ -289,12 +197,12 @@ function byDueTime(a: Row, b: Row): number {
   return int(a, "due_at") - int(b, "due_at") || (text(a, "tid") < text(b, "tid") ? -1 : 1);
 }
 
-const dead: Result = { answer: { kind: "dead" }, lowWater: everything };
+export const deadRunner: ClaimResult = { answer: { kind: "dead" }, lowWater: everything };
 
 type Taken = { readonly precedence: number; readonly dueAt: number };
 
 /** Each class is taken in the order of due times, over all lanes. */
-function lowWaterAfter(
+export function lowWaterAfter(
   { limit, reservedForNew }: ClaimRequest,
   from: LowWater,
   now: number,

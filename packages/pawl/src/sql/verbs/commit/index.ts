@@ -3,7 +3,6 @@ import type { Sql, Verb } from "../../sql.js";
 import type { EventReader } from "../events/reading.js";
 import { missingParts } from "./answer.js";
 import { commitInSteps } from "./in-steps.js";
-import { commitInOneStatement } from "./one-statement.js";
 
 export type Commit = Verb<[parts: readonly Part[]], PartAnswer[]>;
 
@@ -16,6 +15,6 @@ export function commitVerb(sql: Sql, events: EventReader, newInboxId: () => stri
   const { dialect } = sql;
   const missing = missingParts(sql);
   return dialect.writableCtes
-    ? commitInOneStatement(sql, events, missing, newInboxId)
+    ? dialect.oneStatement.commit(sql, events, missing, newInboxId)
     : commitInSteps(sql, dialect, events, missing, newInboxId);
 }

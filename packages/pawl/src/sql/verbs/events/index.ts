@@ -2,7 +2,6 @@ import type { Target } from "../../../store/records.js";
 import type { LeaseOnWake, NewEvent, SendEventAnswer } from "../../../store/store.js";
 import type { Sql, Verb } from "../../sql.js";
 import { sendInSteps } from "./in-steps.js";
-import { sendInOneStatement } from "./one-statement.js";
 
 export type SendEvent = Verb<
   [target: Target, event: NewEvent, lease: LeaseOnWake | null],
@@ -11,5 +10,6 @@ export type SendEvent = Verb<
 
 /** Numbers and times an event under the ticket's lock, and wakes the run if it may be waiting for that type. */
 export function sendEventVerb(sql: Sql): SendEvent {
-  return sql.dialect.writableCtes ? sendInOneStatement(sql) : sendInSteps(sql);
+  const { dialect } = sql;
+  return dialect.writableCtes ? dialect.oneStatement.sendEvent(sql) : sendInSteps(sql);
 }
