@@ -26,7 +26,7 @@ export { requestedMs } from "./model/duration.js";
 export { controlCommands } from "./model/transitions.js";
 export { decodeError, encodeError } from "./model/error-codec.js";
 export { placeOf, spreadStore, type ShardMap } from "./instances/spread-store.js";
-export type { Target } from "./store/records.js";
+export type { Target } from "./model/target.js";
 export type { InstanceStore } from "./store/instance-store.js";
 export type { ControlRequest } from "./store/store.js";
 export type { NextAlarm, ObjectStorage };

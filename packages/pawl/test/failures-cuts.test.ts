@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hookNames } from "../src/model/hooks.js";
-import type { Target } from "../src/store/records.js";
-import type { NewInstance, Next, Store } from "../src/store/store.js";
+import type { Target } from "../src/model/target.js";
+import type { NewInstance, Store } from "../src/store/store.js";
+import type { Next } from "../src/store/part.js";
 import { ManualClock } from "../src/testing/clock.js";
 import {
   aDelivery,

@@ -8,7 +8,8 @@ import { webRuntime } from "../src/runtime.js";
 import { mysqlDialect } from "../src/sql/dialects/mysql.js";
 import { mysqlDriver } from "../src/sql/drivers/mysql.js";
 import { sqlStore } from "../src/sql/store.js";
-import type { Part, PartAnswer, Store } from "../src/store/store.js";
+import type { Store } from "../src/store/store.js";
+import type { Part, PartAnswer } from "../src/store/part.js";
 import {
   anEvent,
   anInstance,

@@ -2,7 +2,7 @@ import { decodeError, encodeError } from "../model/error-codec.js";
 import { RunnerDiedError, StepMaxAttemptsExceeded } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { DbTime } from "../store/records.js";
-import type { AttemptWrite } from "../store/store.js";
+import type { AttemptWrite } from "../store/part.js";
 import type { OpenStep, Settled, Step } from "./step.js";
 
 /** The last settlement of a dead owner, and the time at which its run was taken over. */

@@ -1,6 +1,6 @@
 import type { DbTime, EventRecord } from "../store/records.js";
-import type { Wake } from "../store/store.js";
-import { waitMaskOf } from "../store/wait-mask.js";
+import type { Wake } from "../model/wake.js";
+import { waitMaskOf } from "../model/wait-mask.js";
 import type { OpenStep, Step } from "./step.js";
 
 /** A wait that has ended, either by an event or by its time. */

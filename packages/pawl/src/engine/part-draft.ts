@@ -1,6 +1,7 @@
 import type { DbTime } from "../store/records.js";
-import type { AttemptWrite, Next, Part, StepWrite, Wake } from "../store/store.js";
-import { wakeTime } from "../store/wake.js";
+import type { Wake } from "../model/wake.js";
+import type { AttemptWrite, Next, Part, StepWrite } from "../store/part.js";
+import { wakeTime } from "../model/wake.js";
 import type { OpenSteps } from "./open-steps.js";
 import type { OpenStep, Step } from "./step.js";
 

@@ -1,7 +1,8 @@
 import type { Codec } from "../model/codec.js";
 import { decodeError } from "../model/error-codec.js";
-import type { DbTime, LoadedStep, StepStatus } from "../store/records.js";
-import type { Wake } from "../store/store.js";
+import type { DbTime, LoadedStep } from "../store/records.js";
+import type { StepStatus } from "../model/step-types.js";
+import type { Wake } from "../model/wake.js";
 import type { Attempt } from "./attempt.js";
 import type { Body, StepKind } from "./kinds/kind.js";
 

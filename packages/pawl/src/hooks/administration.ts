@@ -8,7 +8,8 @@ import {
   type WorkflowEnqueued,
 } from "../model/hooks.js";
 import { quote } from "../model/quote.js";
-import type { FailedHookRow, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { FailedHookRow } from "../store/outbox.js";
 import type { Deliverer } from "./deliverer.js";
 import { enqueuedOf, finishedOf } from "./delivery.js";
 

@@ -3,7 +3,8 @@ import type { HookName, Hooks } from "../model/hooks.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel, Runtime } from "../model/seams.js";
 import type { Notices } from "../store/notices.js";
-import type { HookRow, HookSettlement, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { HookRow, HookSettlement } from "../store/outbox.js";
 import { Delivery, type DeliveryOutcome } from "./delivery.js";
 import { namesOf } from "./handlers.js";
 

@@ -9,7 +9,7 @@ import type {
 import { quote } from "../model/quote.js";
 import type { Runtime } from "../model/seams.js";
 import type { TerminalState } from "../model/status.js";
-import type { HookRow } from "../store/store.js";
+import type { HookRow } from "../store/outbox.js";
 
 export type DeliveryOutcome =
   | { readonly kind: "done" }

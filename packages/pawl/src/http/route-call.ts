@@ -8,7 +8,7 @@ import { SerializationError, WorkflowError, type WorkflowErrorCode } from "../mo
 import { validInstanceId } from "../model/names.js";
 import type { TypeOf } from "../model/schema.js";
 import type { WebHeaders, WebResponse, WebUrl } from "../model/web.js";
-import type { Target } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { Contract, Operation } from "./contract.js";
 
 /** A request that passed the policies and was found to be for a route. */

@@ -5,13 +5,9 @@ import { dateOrNull } from "../instances/list.js";
 import { attemptNumber, errorOf, waitOf } from "../instances/history.js";
 import { instanceStatusOf } from "../instances/status.js";
 import { decodeCursor, encodeCursor } from "../store/cursor.js";
-import {
-  isSettled,
-  type AttemptRecord,
-  type RunRecord,
-  type StepRecord,
-  type Target,
-} from "../store/records.js";
+import { type AttemptRecord, type RunRecord, type StepRecord } from "../store/records.js";
+import { isSettled } from "../model/step-types.js";
+import { type Target } from "../model/target.js";
 import type { streamedStatus, streamedStep } from "./answer-schemas.js";
 import type { TypeOf } from "../model/schema.js";
 import { wireStatus } from "../instances/wire-forms.js";

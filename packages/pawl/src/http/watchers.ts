@@ -2,7 +2,7 @@ import type { EndListener, InstancesContext, RunEnds } from "../instances/ports.
 import { instanceNotFound } from "../instances/requests.js";
 import { newAborter } from "../model/abort.js";
 import type { Cancel } from "../model/seams.js";
-import type { Target } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { Notices } from "../store/notices.js";
 import type { HistoryPage, Store } from "../store/store.js";
 import { Tracker, type StreamMessage, type TrackedStep } from "./tracker.js";

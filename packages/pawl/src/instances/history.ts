@@ -5,13 +5,8 @@ import { requestedOptions, type Known } from "../model/known-options.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
 import { stepTraits } from "../model/step-types.js";
-import type {
-  AttemptRecord,
-  DbTime,
-  EventRecord,
-  StepRecord,
-  StepStatus,
-} from "../store/records.js";
+import type { AttemptRecord, DbTime, EventRecord, StepRecord } from "../store/records.js";
+import type { StepStatus } from "../model/step-types.js";
 import type { HistoryRow as StoredEntry } from "../store/store.js";
 import { dateOrNull, knownWorkflow } from "./list.js";
 import type { InstancesContext } from "./ports.js";

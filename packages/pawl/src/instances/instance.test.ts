@@ -5,7 +5,7 @@ import type { InstanceTypes, Workflow, WorkflowInstance } from "../authoring/bin
 import { defineWorkflow } from "../authoring/define-workflow.js";
 import { encodeError } from "../model/error-codec.js";
 import type { SqliteHandle } from "../sqlite.js";
-import { waitMaskOf } from "../store/wait-mask.js";
+import { waitMaskOf } from "../model/wait-mask.js";
 import { history } from "./history.js";
 
 const registry = {

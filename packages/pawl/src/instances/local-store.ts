@@ -1,6 +1,7 @@
 import { isLongerInUtf8 } from "../model/codec/utf8.js";
 import type { ControlCommand } from "../model/transitions.js";
-import type { EventRecord, InstanceRecord, Target } from "../store/records.js";
+import type { EventRecord, InstanceRecord } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type {
   Claimed,

@@ -2,7 +2,7 @@ import type { WorkflowInstance } from "../authoring/bindings.js";
 import { WorkflowError } from "../model/errors.js";
 import { quote } from "../model/quote.js";
 import type { InstanceStatusName } from "../model/status.js";
-import type { Target } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { ControlRequest } from "../store/store.js";
 import type { OperationName } from "./operations.js";
 import type { InstancesContext } from "./ports.js";

@@ -4,7 +4,8 @@ import type { Deliverer } from "../hooks/deliverer.js";
 import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
-import type { DbTime, Ended, EventRecord, Target } from "../store/records.js";
+import type { DbTime, Ended, EventRecord } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { InstanceStore } from "../store/instance-store.js";
 import type { Claimed, EventPlace, LeaseOnWake } from "../store/store.js";
 

@@ -4,7 +4,7 @@ import { WorkflowError } from "../model/errors.js";
 import type { Limits } from "../model/limits.js";
 import { requestedOptions, type Known } from "../model/known-options.js";
 import { quote } from "../model/quote.js";
-import type { Target } from "../store/records.js";
+import type { Target } from "../model/target.js";
 
 // Checks of requests, apart from those of names and values. TypeScript stops most mistakes, but not those of JavaScript
 // and HTTP.

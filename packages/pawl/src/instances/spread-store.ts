@@ -7,7 +7,7 @@ import {
   spreadListPositions,
   type ListPosition,
 } from "../store/list-cursor.js";
-import type { Target } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { InstanceStore, ListedRecord } from "../store/instance-store.js";
 import type { CreateAnswer, ListQuery, NewInstance, Page } from "../store/store.js";
 

@@ -24,3 +24,11 @@ export function isStepType(type: string): type is StepType {
 export function stepTraits(type: string): StepTraits {
   return isStepType(type) ? stepTypes[type] : { hasAttempts: false, waitReason: type };
 }
+
+/** How a step stands, as rows store it. */
+export type StepStatus = "running" | "waiting" | "completed" | "errored";
+
+/** Whether a step of this status has its result, or its final error. */
+export function isSettled(status: string | undefined): boolean {
+  return status === "completed" || status === "errored";
+}

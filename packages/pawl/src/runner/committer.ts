@@ -5,7 +5,8 @@ import type { Invariants } from "../model/invariants.js";
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Notices } from "../store/notices.js";
-import type { Part, PartAnswer, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { Part, PartAnswer } from "../store/part.js";
 
 export type BatchLimits = {
   readonly parts: number;

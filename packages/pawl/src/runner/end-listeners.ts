@@ -1,7 +1,8 @@
 import type { EndListener } from "../instances/ports.js";
 import { membersOf, type Signal } from "../model/abort.js";
 import type { Scheduler } from "../model/seams.js";
-import { targetKey, type Ended, type Target } from "../store/records.js";
+import { type Ended } from "../store/records.js";
+import { targetKey, type Target } from "../model/target.js";
 
 /**
  * The callers in this process that wait for a run to end, by `targetKey`. A notice without an outcome is only a hint:

@@ -1,6 +1,7 @@
 import type { EndListener, RunEnds } from "../instances/ports.js";
 import type { Signal } from "../model/abort.js";
-import { targetKey, type Ended, type Target } from "../store/records.js";
+import { type Ended } from "../store/records.js";
+import { targetKey, type Target } from "../model/target.js";
 import type { EndListeners } from "./end-listeners.js";
 import type { PeerHints } from "./peer-hints.js";
 import type { Slots } from "./slots.js";

@@ -5,7 +5,8 @@ import type {
   StartedInstance,
   WakeReservation,
 } from "../instances/ports.js";
-import { targetKey, type EventRecord, type Target } from "../store/records.js";
+import { type EventRecord } from "../store/records.js";
+import { targetKey, type Target } from "../model/target.js";
 import type { Claimed, EventPlace } from "../store/store.js";
 import type { Dispatch } from "./dispatch.js";
 import type { Lease } from "./lease.js";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { guardedLogger } from "../model/logger.js";
 import { webRuntime } from "../runtime.js";
-import { targetKey } from "../store/records.js";
+import { targetKey } from "../model/target.js";
 import type { Hint, HintChannel, HintListener, Teller } from "../store/hints.js";
 import { EndListeners } from "./end-listeners.js";
 import { PeerHints } from "./peer-hints.js";

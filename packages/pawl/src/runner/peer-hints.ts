@@ -1,7 +1,7 @@
 import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { Hint, HintChannel, Teller } from "../store/hints.js";
-import { targetKey, type Target } from "../store/records.js";
+import { targetKey, type Target } from "../model/target.js";
 import type { EndListeners } from "./end-listeners.js";
 import { BoundedMap } from "./bounded-map.js";
 

@@ -1,6 +1,7 @@
 import { encodeError } from "../model/error-codec.js";
 import { SerializationError } from "../model/errors.js";
-import type { Part, PartAnswer, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { Part, PartAnswer } from "../store/part.js";
 
 /**
  * Commits a part that the database refuses, step by step. Only the step that cannot be stored fails, and the run goes

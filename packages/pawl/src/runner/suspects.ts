@@ -1,6 +1,7 @@
 import type { Logger } from "../model/logger.js";
 import type { Scheduler } from "../model/seams.js";
-import type { Claimed, Part, Store } from "../store/store.js";
+import type { Claimed, Store } from "../store/store.js";
+import type { Part } from "../store/part.js";
 import type { Claims } from "./claims.js";
 import type { Lease } from "./lease.js";
 import type { Slots } from "./slots.js";

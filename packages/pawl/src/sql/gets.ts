@@ -1,5 +1,6 @@
 import type { Runtime } from "../model/seams.js";
-import type { InstanceRecord, Target } from "../store/records.js";
+import type { InstanceRecord } from "../store/records.js";
+import type { Target } from "../model/target.js";
 
 export type Reads = {
   readonly together: (targets: readonly Target[]) => Promise<(InstanceRecord | null)[]>;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Part, StepWrite } from "../store/store.js";
+import type { Part, StepWrite } from "../store/part.js";
 import { mysqlDialect, mysqlLiteral } from "./dialects/mysql.js";
 import { Sql } from "./sql.js";
 import {

@@ -1,6 +1,7 @@
-import { isSettled, type StepRecord } from "../store/records.js";
-import type { Part } from "../store/store.js";
-import { wakeTime } from "../store/wake.js";
+import { type StepRecord } from "../store/records.js";
+import { isSettled } from "../model/step-types.js";
+import type { Part } from "../store/part.js";
+import { wakeTime } from "../model/wake.js";
 import type { ColumnDefinition, ColumnType } from "./dialect.js";
 import { int, intOrNull, text, textOrNull } from "./sql.js";
 import type { Value } from "./statement.js";

@@ -1,4 +1,4 @@
-import type { Target } from "./records.js";
+import type { Target } from "../model/target.js";
 
 /** A message from one process to the others on its database. Any hint may get lost, so nothing is decided by one. */
 export type Hint =

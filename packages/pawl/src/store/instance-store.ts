@@ -1,4 +1,5 @@
-import type { InstanceRecord, Target } from "./records.js";
+import type { InstanceRecord } from "./records.js";
+import type { Target } from "../model/target.js";
 import type {
   CreateAnswer,
   ListQuery,

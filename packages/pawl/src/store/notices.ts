@@ -1,8 +1,9 @@
 import type { HookName } from "../model/hooks.js";
 import type { Logger } from "../model/logger.js";
 import type { Cancel } from "../model/seams.js";
-import type { Ended, Target } from "./records.js";
-import type { Part } from "./store.js";
+import type { Ended } from "./records.js";
+import type { Target } from "../model/target.js";
+import type { Part } from "./part.js";
 
 type Subscriber<Subject, Detail> = (subject: Subject, detail: Detail) => void;
 

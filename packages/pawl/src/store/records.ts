@@ -1,15 +1,8 @@
+import { isSettled, type StepStatus } from "../model/step-types.js";
 import type { InstanceStatusName } from "../model/status.js";
 
 /** Milliseconds since the epoch, read from the database's clock. */
 export type DbTime = number;
-
-/** How callers name an instance. */
-export type Target = { readonly workflow: string; readonly id: string };
-
-/** One text for both names, neither of which has a control character. */
-export function targetKey({ workflow, id }: Target): string {
-  return `${workflow}\n${id}`;
-}
 
 /** An instance as callers see it, with its current run. */
 export type InstanceRecord = {
@@ -39,13 +32,6 @@ export type RunRecord = {
   readonly startedAt: DbTime | null;
   readonly finishedAt: DbTime | null;
 };
-
-export type StepStatus = "running" | "waiting" | "completed" | "errored";
-
-/** Whether a step of this status has its result, or its final error. */
-export function isSettled(status: string | undefined): boolean {
-  return status === "completed" || status === "errored";
-}
 
 export type StepRecord = {
   /** The order in which the run's code first called its steps, from 1. Part of the key. */

@@ -2,6 +2,14 @@ import type { HookName } from "../model/hooks.js";
 import type { InstanceStatusName } from "../model/status.js";
 import type { ControlCommand } from "../model/transitions.js";
 import type { HintChannel } from "./hints.js";
+import type {
+  FailedHookRow,
+  FailedHooksQuery,
+  HookClaimRequest,
+  HookRow,
+  HookSettlement,
+} from "./outbox.js";
+import type { Part, PartAnswer } from "./part.js";
 import type { InstanceStore } from "./instance-store.js";
 import type {
   AttemptRecord,
@@ -11,9 +19,8 @@ import type {
   RunRecord,
   LoadedStep,
   StepRecord,
-  StepStatus,
-  Target,
 } from "./records.js";
+import type { Target } from "../model/target.js";
 
 /**
  * Everything that the engine asks of a database, in domain words.
@@ -315,99 +322,6 @@ export type LoadedRun = {
   readonly events: EventRecord[];
 };
 
-/** When a wait ends: at a time, or so long after the time of the write. */
-export type Wake = { readonly at: DbTime } | { readonly inMs: number };
-
-export type StepWrite = {
-  readonly ord: number;
-  readonly name: string;
-  readonly count: number;
-  readonly type: string;
-  readonly status: StepStatus;
-  readonly seq: number | null;
-  readonly calledAfter: number;
-  readonly attempts: number;
-  /** How long ago the step started. The row keeps the start of its first write. */
-  readonly tookMs: number;
-  readonly wake: Wake | null;
-  readonly waitKey: string | null;
-  readonly result: string | null;
-  readonly error: string | null;
-  /** The step has no row yet, as far as the sender knows, so that a plain insert will mostly do. */
-  readonly isNew?: boolean;
-};
-
-export type AttemptWrite = {
-  readonly ord: number;
-  readonly n: number;
-  readonly tookMs: number;
-  readonly error: string | null;
-};
-
-/** An event for another run, from inside a commit. It passes through the inbox, so that no second ticket is locked. */
-export type RunMessage = {
-  readonly eventId: string;
-  readonly iid: string;
-  readonly runNumber: number;
-  readonly kind: string;
-  readonly type: string;
-  readonly payload: string | null;
-};
-
-/** How a part leaves the run's ticket. */
-export type Next =
-  /** The run stays leased: its ticket is locked but not written. */
-  | { readonly kind: "continue" }
-  /**
-   * Gives the ticket up until the wake or an event of an awaited type. It is refused, as a value, if events arrived.
-   */
-  | {
-      readonly kind: "park";
-      readonly waitMask: number;
-      readonly wake: Wake | null;
-      readonly historyBytes: number;
-    }
-  /** Gives the ticket back to the queue. */
-  | { readonly kind: "release"; readonly inMs: number; readonly historyBytes: number }
-  | { readonly kind: "complete"; readonly output: string | null }
-  | { readonly kind: "fail"; readonly error: string };
-
-/** Everything that one run writes in one commit. A part is frozen once it is sent: a resend is the identical part. */
-export type Part = {
-  readonly iid: string;
-  readonly runNumber: number;
-  readonly claimNumber: number;
-  /** Counts the parts of a claim, from 1. A step's row is written only by a newer (claim, part). */
-  readonly partNumber: number;
-  /** The highest event number the run has been given. */
-  readonly seenEvents: number;
-  readonly steps: readonly StepWrite[];
-  readonly attempts: readonly AttemptWrite[];
-  readonly consumed: readonly { readonly number: number; readonly ord: number }[];
-  readonly spawns: readonly NewInstance[];
-  readonly deliveries: readonly RunMessage[];
-  /** Set only by the commit that follows a takeover. */
-  readonly takeovers?: number | undefined;
-  readonly next: Next;
-};
-
-export type PartAnswer =
-  | {
-      readonly kind: "ok";
-      readonly now: DbTime;
-      /** After a park, "leased" means that events arrived first: the run goes on with them. */
-      readonly state: "leased" | "parked" | "paused" | "finished";
-      readonly pauseRequested: boolean;
-      /** Events beyond `seenEvents`, in order. */
-      readonly events: EventRecord[];
-    }
-  /** Another session holds the ticket's lock: the same part has to be sent again. */
-  | { readonly kind: "busy" }
-  /** The claim is not this runner's any more: the runner has to forget the run. */
-  | { readonly kind: "lost" }
-  /** The database refuses this part's data. The other parts are committed. */
-  | { readonly kind: "bad"; readonly message: string };
-
 export type PollRequest = {
   readonly iid: string;
   readonly runNumber: number;
@@ -466,46 +380,4 @@ export type HistoryPage = Page<HistoryRow> & {
   readonly runNumber: number;
   /** The latest 100 runs, newest first. */
   readonly runs: RunRecord[];
-};
-
-/** A row of the outbox on its way to a hook. */
-export type HookRow = {
-  readonly id: string;
-  readonly hook: HookName;
-  readonly workflow: string;
-  readonly instanceId: string;
-  readonly runNumber: number;
-  /** An `EnqueueReason`, or the status in which the run ended. */
-  readonly reason: string;
-  readonly createdAt: DbTime;
-  /** How many deliveries there were, this one included. */
-  readonly attempts: number;
-  /** The fence. */
-  readonly claimNumber: number;
-};
-
-export type HookClaimRequest = {
-  readonly hooks: readonly HookName[];
-  readonly limit: number;
-  readonly leaseMs: number;
-  /** A row that was claimed so often and is due again is given up: its deliveries have ended their processes. */
-  readonly maxAttempts: number;
-};
-
-export type HookSettlement = {
-  readonly id: string;
-  readonly claimNumber: number;
-  /** Null if the row was delivered. */
-  readonly failure: {
-    readonly error: string;
-    /** Null gives the row up. */
-    readonly retryInMs: number | null;
-  } | null;
-};
-
-export type FailedHooksQuery = { readonly pageSize: number; readonly cursor?: string };
-
-export type FailedHookRow = Omit<HookRow, "claimNumber"> & {
-  readonly failedAt: DbTime;
-  readonly error: string;
 };

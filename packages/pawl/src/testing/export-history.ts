@@ -6,7 +6,8 @@ import type { InstancesContext } from "../instances/ports.js";
 import { instanceNotFound, invalidRequest } from "../instances/requests.js";
 import { validInstanceId } from "../model/names.js";
 import type { InstanceStatusName } from "../model/status.js";
-import type { DbTime, EventRecord, StepRecord, Target } from "../store/records.js";
+import type { DbTime, EventRecord, StepRecord } from "../store/records.js";
+import type { Target } from "../model/target.js";
 import type { HistoryPage, Store } from "../store/store.js";
 
 /** One run as it is recorded. Its values are the codec's texts, so that it can be kept as JSON whatever they are. */

@@ -18,7 +18,8 @@ import {
 } from "../runner/options.js";
 import type { Runner } from "../runner/runner.js";
 import { webRuntime } from "../runtime.js";
-import type { StepStatus, Target } from "../store/records.js";
+import type { StepStatus } from "../model/step-types.js";
+import type { Target } from "../model/target.js";
 import type { Store } from "../store/store.js";
 import { exportHistory, type ExportedHistory } from "./export-history.js";
 import { Observer } from "./observer.js";

@@ -12,7 +12,8 @@ import { instanceStatusOf } from "../instances/status.js";
 import type { ErrorDescription } from "../model/error-codec.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
-import type { StepStatus, Target } from "../store/records.js";
+import type { StepStatus } from "../model/step-types.js";
+import type { Target } from "../model/target.js";
 
 /** Reads instances for a test, and describes them in words. */
 export class Observer<Tx> {

@@ -1,7 +1,7 @@
 import fc, { type Arbitrary } from "fast-check";
 import { hookNames, type HookName } from "../../src/model/hooks.js";
 import { instanceStatusNames, type InstanceStatusName } from "../../src/model/status.js";
-import type { StepStatus } from "../../src/store/records.js";
+import type { StepStatus } from "../../src/model/step-types.js";
 import { hostileTexts } from "../../src/testing/conformance/text.js";
 
 /**

@@ -1,22 +1,20 @@
 import type { ManualClock } from "../../src/testing/clock.js";
 import { hookNames, type HookName } from "../../src/model/hooks.js";
 import { isTerminal } from "../../src/model/status.js";
-import type { EventRecord, Target } from "../../src/store/records.js";
+import type { EventRecord } from "../../src/store/records.js";
+import type { Target } from "../../src/model/target.js";
 import type {
   Claimed,
-  HookRow,
   Lane,
   NewEvent,
   NewInstance,
-  Next,
-  Part,
-  PartAnswer,
-  StepWrite,
   Store,
   StoreVerb,
-  Wake,
 } from "../../src/store/store.js";
-import { waitMaskOf } from "../../src/store/wait-mask.js";
+import type { HookRow } from "../../src/store/outbox.js";
+import type { Wake } from "../../src/model/wake.js";
+import type { Next, Part, PartAnswer, StepWrite } from "../../src/store/part.js";
+import { waitMaskOf } from "../../src/model/wait-mask.js";
 import type { ModelStore } from "../../src/testing/model-store/store.js";
 import { canonical, Lockstep, type Peer } from "./lockstep.js";
 import {

@@ -4,7 +4,7 @@ import type { StreamMessage } from "../../src/http/tracker.js";
 import { Watchers, type Watch } from "../../src/http/watchers.js";
 import type { EndListener } from "../../src/instances/ports.js";
 import { membersOf, type Signal } from "../../src/model/abort.js";
-import type { AttemptWrite, Next, StepWrite } from "../../src/store/store.js";
+import type { AttemptWrite, Next, StepWrite } from "../../src/store/part.js";
 import { pause, restart, resume, terminate } from "../../src/testing/conformance/build.js";
 import { instancesWorld } from "../support/instances.js";
 import { until } from "../support/until.js";

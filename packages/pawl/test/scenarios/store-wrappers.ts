@@ -1,7 +1,7 @@
 import { WorkflowError, type Store } from "pawl";
 import type { VirtualTime } from "pawl/testing";
 import { webRuntime } from "../../src/runtime.js";
-import type { Part } from "../../src/store/store.js";
+import type { Part } from "../../src/store/part.js";
 import { Gate } from "./stage.js";
 
 type Verb = keyof Store;

@@ -1,5 +1,6 @@
 import { WorkflowError } from "../../src/model/errors.js";
-import type { Part, PartAnswer, Store } from "../../src/store/store.js";
+import type { Store } from "../../src/store/store.js";
+import type { Part, PartAnswer } from "../../src/store/part.js";
 import type { Process } from "./world.js";
 
 export type Verb = keyof Store;

@@ -7,14 +7,8 @@ import type { Hooks } from "../../src/model/hooks.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
-import type {
-  ClaimAnswer,
-  Claimed,
-  NewInstance,
-  Part,
-  PartAnswer,
-  SendEventAnswer,
-} from "../../src/store/store.js";
+import type { ClaimAnswer, Claimed, NewInstance, SendEventAnswer } from "../../src/store/store.js";
+import type { Part, PartAnswer } from "../../src/store/part.js";
 import { Checker, checkRecords, Violation, type Snapshot } from "./checker.js";
 import { emptyDatabase, type Database } from "./database.js";
 import { faultyStore, type Applied, type Fault, type FaultPlan, type Verb } from "./faults.js";

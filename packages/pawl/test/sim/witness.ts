@@ -1,4 +1,4 @@
-import type { Next, Part, PartAnswer } from "../../src/store/store.js";
+import type { Next, Part, PartAnswer } from "../../src/store/part.js";
 import { must, type Checker } from "./checker.js";
 
 /** One life of a run's code: what it called and saw since its start in some process. */

@@ -17,8 +17,10 @@ import { resolveLimits, type Limits } from "../../src/model/limits.js";
 import { guardedLogger } from "../../src/model/logger.js";
 import { webRuntime } from "../../src/runtime.js";
 import { Notices } from "../../src/store/notices.js";
-import type { Ended, Target } from "../../src/store/records.js";
-import type { Claimed, Next, Part, Store } from "../../src/store/store.js";
+import type { Ended } from "../../src/store/records.js";
+import type { Target } from "../../src/model/target.js";
+import type { Claimed, Store } from "../../src/store/store.js";
+import type { Next, Part } from "../../src/store/part.js";
 import { ManualClock } from "../../src/testing/clock.js";
 import { aPart } from "../../src/testing/conformance/build.js";
 

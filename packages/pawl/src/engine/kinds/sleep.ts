@@ -2,7 +2,7 @@ import { encodeError } from "../../model/error-codec.js";
 import { parseDurationMs } from "../../model/duration.js";
 import { ValidationError } from "../../model/errors.js";
 import { quote } from "../../model/quote.js";
-import type { Wake } from "../../store/store.js";
+import type { Wake } from "../../model/wake.js";
 import type { Settled } from "../step.js";
 import type { StepKind, StepMethod } from "./kind.js";
 

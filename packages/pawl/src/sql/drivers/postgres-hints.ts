@@ -3,7 +3,7 @@ import { idMaker } from "../../model/ids.js";
 import type { Cancel, Runtime } from "../../model/seams.js";
 import { StoreClosedError } from "../../store/errors.js";
 import type { Hint, HintChannel, HintListener, Teller } from "../../store/hints.js";
-import type { Target } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import { connect, type PgConnection, type PgPool } from "./postgres.js";
 
 /**

@@ -1,6 +1,6 @@
 import { userEdge, type UserEdgeName } from "../../model/ticket.js";
 import { transition, type ControlCommand } from "../../model/transitions.js";
-import type { Target } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type { ControlAnswer } from "../../store/store.js";
 import { int, Raced, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";

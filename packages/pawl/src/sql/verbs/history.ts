@@ -1,6 +1,7 @@
 import type { InstanceStatusName } from "../../model/status.js";
 import { decodeCursor, encodeCursor } from "../../store/cursor.js";
-import type { AttemptRecord, RunRecord, StepRecord, Target } from "../../store/records.js";
+import type { AttemptRecord, RunRecord, StepRecord } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type { HistoryRow, HistoryPage, HistoryQuery } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script } from "../statement.js";

@@ -5,7 +5,8 @@ import {
   listPosition,
   type ListPosition,
 } from "../../store/list-cursor.js";
-import { targetKey, type InstanceRecord, type Target } from "../../store/records.js";
+import { type InstanceRecord } from "../../store/records.js";
+import { targetKey, type Target } from "../../model/target.js";
 import type { ListQuery, Page } from "../../store/store.js";
 import { int, intOrNull, text, textOrNull, type Sql, type Verb } from "../sql.js";
 import type { Row, Script, Statement } from "../statement.js";

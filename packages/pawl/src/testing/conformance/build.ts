@@ -1,28 +1,31 @@
 import type { InstanceState } from "../../model/status.js";
-import type { EventRecord, StepRecord, Target } from "../../store/records.js";
+import type { EventRecord, StepRecord } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type {
-  AttemptWrite,
   Claimed,
   ClaimRequest,
   ControlRequest,
-  RunMessage,
   HistoryRow,
   HistoryQuery,
   Lane,
   LoadedRun,
   NewEvent,
   NewInstance,
-  Next,
   Page,
-  Part,
-  PartAnswer,
   PollAnswer,
   SendEventAnswer,
-  StepWrite,
   Store,
-  Wake,
 } from "../../store/store.js";
-import { waitMaskOf } from "../../store/wait-mask.js";
+import type { Wake } from "../../model/wake.js";
+import type {
+  AttemptWrite,
+  RunMessage,
+  Next,
+  Part,
+  PartAnswer,
+  StepWrite,
+} from "../../store/part.js";
+import { waitMaskOf } from "../../model/wait-mask.js";
 import { defined, equal, fail, kindOf, only } from "./assert.js";
 import { untilNotBusy } from "./concurrency.js";
 import type { StillWorld } from "./world.js";

@@ -6,14 +6,9 @@ import {
   type UserCommand,
   userCommands,
 } from "../../model/transitions.js";
-import type { Target } from "../../store/records.js";
-import type {
-  ControlAnswer,
-  ControlRequest,
-  Next,
-  SendEventAnswer,
-  Store,
-} from "../../store/store.js";
+import type { Target } from "../../model/target.js";
+import type { ControlAnswer, ControlRequest, SendEventAnswer, Store } from "../../store/store.js";
+import type { Next } from "../../store/part.js";
 import { defined, equal, kindOf, matches, only } from "./assert.js";
 import {
   aPart,

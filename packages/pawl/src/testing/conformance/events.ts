@@ -1,5 +1,5 @@
 import type { LeaseOnWake } from "../../store/store.js";
-import { waitMaskOf } from "../../store/wait-mask.js";
+import { waitMaskOf } from "../../model/wait-mask.js";
 import { defined, equal, kindOf, matches, ok, only } from "./assert.js";
 import {
   aPart,

@@ -1,4 +1,4 @@
-import type { PartAnswer } from "../../store/store.js";
+import type { PartAnswer } from "../../store/part.js";
 import { equal } from "./assert.js";
 import {
   aDelivery,

@@ -1,5 +1,6 @@
 import { hookNames } from "../../model/hooks.js";
-import type { HookRow, Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
+import type { HookRow } from "../../store/outbox.js";
 import { equal, matches, only } from "./assert.js";
 import {
   allPages,

@@ -1,5 +1,6 @@
 import { hookNames } from "../../model/hooks.js";
-import type { HookClaimRequest, HookRow, Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
+import type { HookClaimRequest, HookRow } from "../../store/outbox.js";
 
 export const hookLeaseMs = 60_000;
 

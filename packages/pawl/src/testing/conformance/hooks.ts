@@ -1,5 +1,6 @@
 import { hookNames, type HookName } from "../../model/hooks.js";
-import type { HookRow, Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
+import type { HookRow } from "../../store/outbox.js";
 import { equal, only } from "./assert.js";
 import {
   anEvent,

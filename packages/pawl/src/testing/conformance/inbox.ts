@@ -1,5 +1,5 @@
 import { hookNames } from "../../model/hooks.js";
-import type { Target } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type { Store } from "../../store/store.js";
 import { equal, only } from "./assert.js";
 import {

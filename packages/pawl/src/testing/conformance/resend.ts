@@ -1,5 +1,5 @@
 import { hookNames } from "../../model/hooks.js";
-import type { Next, Part, PartAnswer } from "../../store/store.js";
+import type { Next, Part, PartAnswer } from "../../store/part.js";
 import { equal, kindOf, matches, ok, only } from "./assert.js";
 import {
   aDelivery,

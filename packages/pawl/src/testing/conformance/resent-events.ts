@@ -1,4 +1,4 @@
-import type { Target } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type { NewEvent, SendEventAnswer, Store } from "../../store/store.js";
 import { equal, only } from "./assert.js";
 import {

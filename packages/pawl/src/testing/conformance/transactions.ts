@@ -1,4 +1,4 @@
-import type { Target } from "../../store/records.js";
+import type { Target } from "../../model/target.js";
 import type { Store } from "../../store/store.js";
 import { equal } from "./assert.js";
 import {

@@ -2,14 +2,14 @@ import { hookNames, type EnqueueReason, type HookName } from "../../model/hooks.
 import type { Clock } from "../../model/seams.js";
 import { decodeCursor, encodeCursor } from "../../store/cursor.js";
 import type { DbTime } from "../../store/records.js";
+import type { Page } from "../../store/store.js";
 import type {
   FailedHookRow,
   FailedHooksQuery,
   HookClaimRequest,
   HookRow,
   HookSettlement,
-  Page,
-} from "../../store/store.js";
+} from "../../store/outbox.js";
 import type { ModelInstance } from "./run.js";
 
 type Kept = { -readonly [Field in keyof HookRow]: HookRow[Field] } & {

@@ -1,6 +1,8 @@
 import { isTerminal } from "../../model/status.js";
-import { isSettled, type DbTime, type StepRecord } from "../../store/records.js";
-import type { Part, PartAnswer, StepWrite, Wake } from "../../store/store.js";
+import { type DbTime, type StepRecord } from "../../store/records.js";
+import { isSettled } from "../../model/step-types.js";
+import type { Wake } from "../../model/wake.js";
+import type { Part, PartAnswer, StepWrite } from "../../store/part.js";
 import { after, end, eventsOfRun, giveUp, isLeased, pauseRequested, type ModelRun } from "./run.js";
 
 /** Applies a part of the run's present claim to the run. */

@@ -1,8 +1,9 @@
 import { type InstanceState } from "../../model/status.js";
 import { transition, type Command } from "../../model/transitions.js";
 import type { AttemptRecord, DbTime, EventRecord, StepRecord } from "../../store/records.js";
-import type { RunMessage, NewInstance } from "../../store/store.js";
-import { waitMaskOf } from "../../store/wait-mask.js";
+import type { NewInstance } from "../../store/store.js";
+import type { RunMessage } from "../../store/part.js";
+import { waitMaskOf } from "../../model/wait-mask.js";
 
 /**
  * One generation of an instance. The fields from `owner` on are the ticket: how a live run is queued or held.

@@ -2,7 +2,8 @@ import type { HookName } from "../../model/hooks.js";
 import type { Clock } from "../../model/seams.js";
 import { isTerminal, type InstanceState } from "../../model/status.js";
 import { transition, type ControlCommand } from "../../model/transitions.js";
-import { asLoaded, type DbTime, type InstanceRecord, type Target } from "../../store/records.js";
+import { asLoaded, type DbTime, type InstanceRecord } from "../../store/records.js";
+import { type Target } from "../../model/target.js";
 import type {
   Claimed,
   ClaimAnswer,
@@ -10,15 +11,9 @@ import type {
   ControlAnswer,
   ControlRequest,
   CreateAnswer,
-  RunMessage,
-  FailedHookRow,
-  FailedHooksQuery,
   HeartbeatAnswer,
   HistoryPage,
   HistoryQuery,
-  HookClaimRequest,
-  HookRow,
-  HookSettlement,
   InTransaction,
   Lane,
   ListQuery,
@@ -29,14 +24,20 @@ import type {
   NewEvent,
   NewInstance,
   Page,
-  Part,
-  PartAnswer,
   PollAnswer,
   PollRequest,
   ReopenRequest,
   SendEventAnswer,
   Store,
 } from "../../store/store.js";
+import type {
+  FailedHookRow,
+  FailedHooksQuery,
+  HookClaimRequest,
+  HookRow,
+  HookSettlement,
+} from "../../store/outbox.js";
+import type { RunMessage, Part, PartAnswer } from "../../store/part.js";
 import { ModelOutbox } from "./outbox.js";
 import { applyPart } from "./part.js";
 import { historyOf, listed, toRecord } from "./reading.js";

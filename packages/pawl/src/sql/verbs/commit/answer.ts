@@ -1,5 +1,5 @@
 import type { TicketState } from "../../../model/ticket.js";
-import type { Part, PartAnswer } from "../../../store/store.js";
+import type { Part, PartAnswer } from "../../../store/part.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import type { Becomes } from "../../ticket.js";

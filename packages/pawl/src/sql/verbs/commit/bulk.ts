@@ -1,6 +1,6 @@
-import { isSettled } from "../../../store/records.js";
-import type { Part, StepWrite } from "../../../store/store.js";
-import { wakeTime } from "../../../store/wake.js";
+import { isSettled } from "../../../model/step-types.js";
+import type { Part, StepWrite } from "../../../store/part.js";
+import { wakeTime } from "../../../model/wake.js";
 import type { Sql } from "../../sql.js";
 import type { Row, Script, Statement, Value } from "../../statement.js";
 import type { StepColumn } from "../../step-row.js";

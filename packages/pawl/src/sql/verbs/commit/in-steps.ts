@@ -1,4 +1,4 @@
-import type { Part, PartAnswer } from "../../../store/store.js";
+import type { Part, PartAnswer } from "../../../store/part.js";
 import type { StatementByStatement } from "../../dialect.js";
 import { int, intOrNull, text, type Sql } from "../../sql.js";
 import type { Row, RowValues, Script } from "../../statement.js";

@@ -1,4 +1,4 @@
-import type { Part, PartAnswer } from "../../../store/store.js";
+import type { Part, PartAnswer } from "../../../store/part.js";
 import type { Sql, Verb } from "../../sql.js";
 import type { EventReader } from "../events/reading.js";
 import { missingParts } from "./answer.js";

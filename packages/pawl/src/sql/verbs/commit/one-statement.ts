@@ -1,4 +1,4 @@
-import type { Part, PartAnswer } from "../../../store/store.js";
+import type { Part, PartAnswer } from "../../../store/part.js";
 import { int, type Sql } from "../../sql.js";
 import type { Row, Script, Statement, Values } from "../../statement.js";
 import {

@@ -1,4 +1,4 @@
-import type { Part } from "../../../store/store.js";
+import type { Part } from "../../../store/part.js";
 import type { ColumnType } from "../../dialect.js";
 import type { RowValues } from "../../statement.js";
 

@@ -1,6 +1,6 @@
-import type { Target } from "../../../store/records.js";
+import type { Target } from "../../../model/target.js";
 import type { Claimed, EventPlace, LeaseOnWake, SendEventAnswer } from "../../../store/store.js";
-import { waitMaskOf } from "../../../store/wait-mask.js";
+import { waitMaskOf } from "../../../model/wait-mask.js";
 import { int, intOrNull, text, textOrNull, type Sql } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import { assignments, setOf } from "../../ticket.js";

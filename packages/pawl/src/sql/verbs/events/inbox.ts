@@ -1,4 +1,4 @@
-import { waitMaskOf } from "../../../store/wait-mask.js";
+import { waitMaskOf } from "../../../model/wait-mask.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../../sql.js";
 import type { Row, RowValues, Script } from "../../statement.js";
 import { laterThan } from "./in-steps.js";

@@ -1,4 +1,4 @@
-import type { Target } from "../../../store/records.js";
+import type { Target } from "../../../model/target.js";
 import type { LeaseOnWake, NewEvent, SendEventAnswer } from "../../../store/store.js";
 import type { Sql, Verb } from "../../sql.js";
 import { sendInSteps } from "./in-steps.js";

@@ -1,6 +1,6 @@
-import type { Target } from "../../../store/records.js";
+import type { Target } from "../../../model/target.js";
 import type { EventPlace, SendEventAnswer } from "../../../store/store.js";
-import { waitMaskOf } from "../../../store/wait-mask.js";
+import { waitMaskOf } from "../../../model/wait-mask.js";
 import { int, text, textOrNull, type Sql } from "../../sql.js";
 import type { Row, Script, Statement } from "../../statement.js";
 import { assignments, setOf } from "../../ticket.js";

@@ -1,4 +1,4 @@
-import type { Target } from "../../../store/records.js";
+import type { Target } from "../../../model/target.js";
 import type { NewEvent, SendEventAnswer } from "../../../store/store.js";
 import { int, text, type Sql, type Verb } from "../../sql.js";
 import type { Script } from "../../statement.js";

@@ -1,5 +1,5 @@
 import { isHookName, type HookName } from "../../../model/hooks.js";
-import type { HookClaimRequest, HookRow, HookSettlement } from "../../../store/store.js";
+import type { HookClaimRequest, HookRow, HookSettlement } from "../../../store/outbox.js";
 import { int, text, type Sql, type Verb } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 

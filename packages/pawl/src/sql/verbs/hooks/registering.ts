@@ -1,6 +1,7 @@
 import { hookNames, type HookName } from "../../../model/hooks.js";
 import { decodeCursor, encodeCursor } from "../../../store/cursor.js";
-import type { FailedHookRow, FailedHooksQuery, Page } from "../../../store/store.js";
+import type { Page } from "../../../store/store.js";
+import type { FailedHookRow, FailedHooksQuery } from "../../../store/outbox.js";
 import { int, text, textOrNull, type Sql, type Verb } from "../../sql.js";
 import type { Row, Script } from "../../statement.js";
 import { hookFields, toHookRow } from "./delivering.js";
