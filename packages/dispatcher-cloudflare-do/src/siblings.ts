@@ -106,7 +106,7 @@ async function performed(
   }
   if (Array.isArray(args) && Object.hasOwn(verbs, verb)) {
     const perform = here[verb as PlainVerb] as (...given: readonly unknown[]) => Promise<unknown>;
-    return perform(...args);
+    return perform.apply(here, args);
   }
   throw new WorkflowError("INVALID_REQUEST", "there is no such verb");
 }

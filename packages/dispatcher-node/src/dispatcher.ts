@@ -41,12 +41,12 @@ export class Dispatcher {
   }
 
   /** Notes that there may be work, now or in `inMs`. All hints that come during a look lead to one more look. */
-  wake(inMs = 0): void {
+  readonly wake = (inMs = 0): void => {
     const atMs = performance.now() + inMs;
     if (atMs >= this.#dueAtMs) return;
     this.#dueAtMs = atMs;
     this.#reconsider?.();
-  }
+  };
 
   /**
    * Notes that the runner asks the store for work only now, maybe long after its look began. Hints that came until now

@@ -82,7 +82,7 @@ export function startRunner(
     "poll must have 1 <= minMs <= maxMs",
   );
   const dispatcher = new Dispatcher(runner, poll);
-  runner.serve((inMs) => dispatcher.wake(inMs), {
+  runner.serve(dispatcher.wake, {
     concurrency,
     leaseMs,
     listen,

@@ -12,9 +12,8 @@ import { validHooks } from "./hooks/handlers.js";
 import { BASE_PATH, httpHandler } from "./http/handler.js";
 import { Watchers } from "./http/watchers.js";
 import type { WebRequest, WebResponse } from "./model/web.js";
-import { bindingsMaker } from "./instances/workflow.js";
-import { localStore } from "./instances/local-store.js";
-import { rounds } from "./instances/rounds.js";
+import { bindingsMaker, rounds } from "./instances/workflow.js";
+import { LocalStore } from "./instances/local-store.js";
 import type { InstancesContext } from "./instances/ports.js";
 import { Invariants } from "./model/invariants.js";
 import { jsonPlusCodec, type Codec } from "./model/codec.js";
@@ -82,7 +81,7 @@ export function assemble<const R extends Registry, Tx>(
   // it makes one.
   const runnerContext = { ...shared, notices, hooks, engine: () => context };
   const runner = new Runner(store, entries, runnerContext, runnerOptions);
-  const here = localStore(store, runner.starts, hooks, notices);
+  const here = new LocalStore(store, runner.starts, hooks, notices);
   const all = store.spread?.(here) ?? here;
   const instances: InstancesContext<Tx> = {
     store: all,

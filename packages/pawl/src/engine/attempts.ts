@@ -32,10 +32,6 @@ export class Attempts {
     attempt.begin();
   }
 
-  ended(attempt: Attempt): void {
-    this.running.delete(attempt.step);
-  }
-
   /** Returns the attempt whose body is calling; null outside of bodies. */
   current(): Attempt | null {
     if (this.running.size === 0) return null;

@@ -1,46 +1,31 @@
 import { fnv1a } from "../model/hash.js";
 import type { Attempt } from "./attempt.js";
 
-/** The run as its `Children` see it. */
-type ParentOfChildren = {
-  readonly iid: string;
-  readonly runNumber: number;
-  /** The attempt whose body is calling; null outside of steps. */
-  currentAttempt(): Attempt | null;
-  /** Resolves when all that the code has seen is durable. */
-  whenDurable(): Promise<void>;
-};
-
 /** Counts the children that one body has created, by the id that the body asked for. */
 export type ChildCounts = Map<string, number>;
 
+/** A child's origin, and the id that it gets if the code gives it none. */
+export type NamedOrigin = { readonly origin: string; readonly id: string };
+
 /**
- * Names the origins of a run's children. An origin says which run, which step, and which of the step's children it is.
- * A body that is tried again, or code that is replayed, names the same origins, and so creates each child once. A child
- * with an id has the same origin whenever the code asks for that id. The others are told apart by their order.
+ * Names the origin of a run's next child. An origin says which run, which step, and which of the step's children it is. A
+ * body that is tried again, or code that is replayed, names the same origins, and so creates each child once. A child with
+ * an id has the same origin whenever the code asks for that id. The others are told apart by their order.
+ *
+ * `attempt` is the one whose body is calling; outside of bodies, which is null, `outside` counts.
  */
-export class Children {
-  readonly #parent: ParentOfChildren;
-  #outsideSteps: ChildCounts | null = null;
-
-  constructor(parent: ParentOfChildren) {
-    this.#parent = parent;
-  }
-
-  barrier(): Promise<void> {
-    return this.#parent.whenDurable();
-  }
-
-  nextOrigin(named: string | null): { readonly origin: string; readonly id: string } {
-    const { iid, runNumber } = this.#parent;
-    const attempt = this.#parent.currentAttempt();
-    const place = attempt === null ? "0" : hash(`${attempt.step.count} ${attempt.step.name}`);
-    const nth = countUp(attempt?.children ?? (this.#outsideSteps ??= new Map()), named ?? "");
-    const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;
-    const origin = `${iid}-${runNumber}-${place}-${which}`;
-    // An id must not begin with a hyphen, but an internal id may.
-    return { origin, id: `c${origin}` };
-  }
+export function nextOrigin(
+  { iid, runNumber }: { readonly iid: string; readonly runNumber: number },
+  attempt: Attempt | null,
+  outside: ChildCounts,
+  named: string | null,
+): NamedOrigin {
+  const place = attempt === null ? "0" : hash(`${attempt.step.count} ${attempt.step.name}`);
+  const nth = countUp(attempt?.children ?? outside, named ?? "");
+  const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;
+  const origin = `${iid}-${runNumber}-${place}-${which}`;
+  // An id must not begin with a hyphen, but an internal id may.
+  return { origin, id: `c${origin}` };
 }
 
 function countUp(counts: ChildCounts, what: string): number {

@@ -5,7 +5,6 @@ import type { Logger } from "../model/logger.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime } from "../store/records.js";
 import type { Invariants } from "../model/invariants.js";
-import type { Children } from "./children.js";
 import type { StepOverrides } from "./overrides.js";
 import type { Run } from "./run.js";
 import type { StepPolicies } from "./step-config.js";
@@ -24,7 +23,7 @@ export type EngineContext = {
   /** The approximate time of the database's clock. */
   databaseNow(): DbTime;
   /** The bindings for a run's code. */
-  bindingsFor(children: Children): unknown;
+  bindingsFor(run: Pick<Run, "barrier" | "nextOrigin">): unknown;
   readonly timing: EngineTiming;
   /** Null outside of tests. */
   readonly overrides: StepOverrides | null;
@@ -56,8 +55,6 @@ export interface RunHost {
     readonly isFresh: boolean;
   };
   readonly polls: {
-    /** Whether it is in doubt that the ticket is still ours. If so, no body starts until a poll has found it. */
-    isDoubted(run: Run): boolean;
     /** Asks for a poll of the run's ticket when the database's time is `at`. */
     at(run: Run, at: DbTime): void;
   };

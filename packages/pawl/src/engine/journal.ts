@@ -61,10 +61,10 @@ export class Journal {
       if (step.settled !== null) settled.push(step);
       if (!isNested(step)) called.push(step);
     }
-    this.#recorded = sorted(settled, seqOf);
-    this.#calls = sorted(called, ({ calledAfter }) => calledAfter);
+    this.isReplaying = settled.length > 0;
+    this.#recorded = this.isReplaying ? sorted(settled, seqOf) : settled;
+    this.#calls = called.length > 0 ? sorted(called, ({ calledAfter }) => calledAfter) : called;
     this.lastSeq = seqOf(this.#recorded.at(-1));
-    this.isReplaying = this.#recorded.length > 0;
   }
 
   /** Returns the step that a call means: a new one, a recorded one, or one whose result the code already has. */

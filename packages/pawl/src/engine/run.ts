@@ -10,7 +10,7 @@ import type { Next, PartAnswer } from "../store/part.js";
 import type { Attempt, AttemptHost, AttemptOutcome } from "./attempt.js";
 import { Attempts } from "./attempts.js";
 import { noAttemptsLeft } from "./charge.js";
-import { Children } from "./children.js";
+import { nextOrigin, type ChildCounts, type NamedOrigin } from "./children.js";
 import { failure, startCode, type RunOutcome } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Journal } from "./journal.js";
@@ -49,6 +49,8 @@ export class Run implements AttemptHost, CallingRun {
   claimNumber: number;
   /** The bodies that may still start in this turn; null for any number. */
   budget: StepBudget | null = null;
+  /** The ticket may not be ours any more: no body starts until a poll has found it. Only the polls set it. */
+  isDoubted = false;
 
   #hold: Hold = idle;
   #code: CodeState = running;
@@ -70,6 +72,8 @@ export class Run implements AttemptHost, CallingRun {
    */
   #stride: Stride = noStride;
   #passIsDue = false;
+  /** The children that the code has created outside of bodies. */
+  #children: ChildCounts | null = null;
 
   /**
    * `partsSent` is the number of parts already sent under this claim. The constructor starts nothing, because the run
@@ -101,7 +105,12 @@ export class Run implements AttemptHost, CallingRun {
     const takenOver = wasTakenOver ? { seq: lastSeq, at: claimed.now } : null;
     this.#openSteps = new OpenSteps(claimed.now, events, seenEvents);
     this.#attempts = new Attempts(this, context, this);
-    this.#draft = new PartDraft(lastSeq, bytesOfAll(steps), wasTakenOver, partsSent);
+    this.#draft = new PartDraft(
+      lastSeq,
+      loaded === null ? 0 : bytesOfAll(steps),
+      wasTakenOver,
+      partsSent,
+    );
     this.#calls = new StepCalls(
       this,
       context,
@@ -119,7 +128,7 @@ export class Run implements AttemptHost, CallingRun {
   begin(entry: WorkflowEntry, params: string | null, createdAt: DbTime): void {
     const { unknownType } = this.#journal;
     if (unknownType !== null) return this.#holdFor("step.unknownType", { type: unknownType });
-    const workflows = this.#context.bindingsFor(new Children(this));
+    const workflows = this.#context.bindingsFor(this);
     this.#stride = this.#context.runtime.scheduler.stride();
     startCode(this, entry, { params, createdAt, workflows, steps: this.#calls }, this.#context);
     this.#schedulePass();
@@ -192,35 +201,31 @@ export class Run implements AttemptHost, CallingRun {
    */
   readonly #pass = (): void => {
     try {
-      this.#passOnce();
+      this.#passIsDue = false;
+      this.#stride = noStride;
+      const hold = this.#hold;
+      // A part that gives the ticket up is on its way. The run goes on when its answer has come, or under the next claim.
+      if (hold.is === "gone" || hold.is === "leaving") return;
+      if (hold.is === "parked") {
+        if (hold.wantsReopen) this.#host.turns.reopen(this);
+        return;
+      }
+      if (this.wantsCalls) {
+        const next = this.#journal.next();
+        if (next !== null) return next === "missing" ? this.#awaitCalls() : this.#deliver(next);
+        if (this.#endWaits()) return this.#schedulePass();
+        this.#startBodies();
+        // A pass is due again, as a rule because a body has ended at once. The code's next calls then go into the same
+        // part.
+        if (this.#passIsDue) return;
+      }
+      if (hold.is === "sending" || !this.#hasNews()) return this.#watch();
+      this.#timers?.notStuck();
+      this.#host.commits.submit(this);
     } catch (error) {
       this.#broken("run.throws", { stack: stackOf(error) });
     }
   };
-
-  #passOnce(): void {
-    this.#passIsDue = false;
-    this.#stride = noStride;
-    const hold = this.#hold;
-    // A part that gives the ticket up is on its way. The run goes on when its answer has come, or under the next claim.
-    if (hold.is === "gone" || hold.is === "leaving") return;
-    if (hold.is === "parked") {
-      if (hold.wantsReopen) this.#host.turns.reopen(this);
-      return;
-    }
-    if (this.wantsCalls) {
-      const next = this.#journal.next();
-      if (next !== null) return next === "missing" ? this.#awaitCalls() : this.#deliver(next);
-      if (this.#endWaits()) return this.#schedulePass();
-      this.#startBodies();
-      // A pass is due again, as a rule because a body has ended at once. The code's next calls then go into the same
-      // part.
-      if (this.#passIsDue) return;
-    }
-    if (hold.is === "sending" || !this.#hasNews()) return this.#watch();
-    this.#timers?.notStuck();
-    this.#host.commits.submit(this);
-  }
 
   #deliver(step: Step): void {
     const { codec, runtime } = this.#context;
@@ -277,7 +282,7 @@ export class Run implements AttemptHost, CallingRun {
         this.#draft.addStart(step);
         continue;
       }
-      if (!this.#host.lease.isFresh || this.#host.polls.isDoubted(this)) return;
+      if (!this.#host.lease.isFresh || this.isDoubted) return;
       ready.delete(step);
       if (this.budget !== null) this.budget.left -= 1;
       this.#host.turns.noteSoon();
@@ -287,7 +292,7 @@ export class Run implements AttemptHost, CallingRun {
 
   attemptEnded(attempt: Attempt, outcome: AttemptOutcome): void {
     const { step } = attempt;
-    this.#attempts.ended(attempt);
+    this.#attempts.running.delete(step);
     const rules = step.kind.body as BodyRules;
     const settled = rules.judge(attempt, outcome, this.#draft, this.#context);
     if (settled !== null) this.#settle(step, settled);
@@ -372,7 +377,9 @@ export class Run implements AttemptHost, CallingRun {
     if (hold.is !== "idle") return null;
     const next = this.#next();
     if (next.kind === "release") this.#draft.takeBackStarts(this.#openSteps.ready);
-    else if (this.#code.is === "ended") this.#attempts.abandon("the run has ended");
+    else if (this.#code.is === "ended" && this.#attempts.running.size > 0) {
+      this.#attempts.abandon("the run has ended");
+    }
     if (this.#draft.isEmpty && next.kind === "continue") return null;
     const nowMs = this.#context.runtime.clock.now();
     const frozen = this.#draft.freeze(this, next, this.#journal.lastSeq, this.#openSteps, nowMs);
@@ -528,14 +535,16 @@ export class Run implements AttemptHost, CallingRun {
     return Array.from(this.#attempts.running.values(), ({ step }) => step.name);
   }
 
-  /** The attempt whose body is calling; null outside of steps. */
-  currentAttempt(): Attempt | null {
-    return this.#attempts.current();
-  }
+  // What the bindings of its code ask.
 
   /** Resolves when all that the code has seen is durable. */
-  whenDurable(): Promise<void> {
+  barrier(): Promise<void> {
     return this.#draft.whenDurable(this.#journal.delivered);
+  }
+
+  nextOrigin(named: string | null): NamedOrigin {
+    this.#children ??= new Map();
+    return nextOrigin(this, this.#attempts.current(), this.#children, named);
   }
 
   // States.

@@ -114,7 +114,7 @@ export class StepCalls {
       if (open.wakeAt === null) this.#draft.add(step);
       return;
     }
-    open.isNested = this.#attempts.current() !== null;
+    open.isNested = step.call?.caller != null && this.#attempts.current() !== null;
     // The code called the step at a time of its own, after it awaited something that is not a step. Only a start row
     // can tell a later owner that the body began.
     const isBounded = open.body?.policy.maxAttempts !== Infinity;

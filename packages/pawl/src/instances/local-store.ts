@@ -9,8 +9,12 @@ import type {
   ControlRequest,
   CreateAnswer,
   EventPlace,
+  HistoryPage,
+  HistoryQuery,
+  ListQuery,
   NewEvent,
   NewInstance,
+  Page,
   SendEventAnswer,
   Store,
 } from "../store/store.js";
@@ -29,44 +33,40 @@ const effects: { readonly [C in ControlCommand]: "due" | "ended" | "none" } = {
 };
 
 /**
- * Returns the store as callers of this process use it. It tells the runner, hooks and readers of the process what they
- * should see to.
+ * The store as callers of this process use it. It tells the runner, hooks and readers of the process what they should see
+ * to. A call in a user's transaction must not wait for another connection. It also tells nobody, because nothing has happened
+ * yet.
  */
-export function localStore<Tx>(
-  store: Store<Tx>,
-  starts: RunStarts,
-  hooks: HooksOfProcess,
-  notices: Notices,
-): InstanceStore<Tx> {
-  /** Changes a run. The run's owner, if it has one, should poll its ticket afterwards. */
-  async function control(target: Target, request: ControlRequest): Promise<ControlAnswer> {
-    const effect = effects[request.command];
-    if (effect !== "none") await hooks.registered();
-    const answer = await store.control(target, request);
-    notices.changed.tell(target, undefined);
-    if (answer.kind !== "ok") return answer;
-    if (answer.owner !== null) starts.poke(answer.owner, target);
-    if (effect === "due") starts.wake();
-    if (effect === "ended") {
-      notices.ended.tell(target, null);
-      notices.posted.tell("onInstanceFinished", undefined);
-    }
-    return answer;
+export class LocalStore<Tx> implements InstanceStore<Tx> {
+  readonly #store: Store<Tx>;
+  readonly #starts: RunStarts;
+  readonly #hooks: HooksOfProcess;
+  readonly #notices: Notices;
+
+  constructor(store: Store<Tx>, starts: RunStarts, hooks: HooksOfProcess, notices: Notices) {
+    this.#store = store;
+    this.#starts = starts;
+    this.#hooks = hooks;
+    this.#notices = notices;
   }
 
-  /** Creates runs that are leased to the runner of this process, if it has room. Such runs need no claim. */
-  async function createEagerly(rows: readonly NewInstance[]): Promise<CreateAnswer[]> {
-    await hooks.registered();
-    const room = starts.reserve(rows.length);
+  /** Leases the new runs to the runner of this process, if it has room. Such runs need no claim. */
+  async create(
+    rows: readonly NewInstance[],
+    { tx }: { readonly tx?: Tx | undefined } = {},
+  ): Promise<CreateAnswer[]> {
+    if (tx !== undefined) return this.#store.create(rows, { tx, hooked: this.#isEnqueuedHooked });
+    if (this.#hooks.names.length > 0) await this.#hooks.registered();
+    const room = this.#starts.reserve(rows.length);
     let started: StartedInstance[] = [];
     try {
-      const answers = await store.create(rows, room ? { lease: { runner: room.runner } } : {});
+      const lease = room === null ? {} : { lease: { runner: room.runner } };
+      const answers = await this.#store.create(rows, lease);
       started = rows.flatMap((row, i) => startedFrom(row, answers[i]));
       const created = answers.filter(({ kind }) => kind === "created");
-      if (created.length > started.length) starts.wake();
-      if (created.length > 0 && notices.posted.isHeard) {
-        notices.posted.tell("onWorkflowEnqueued", undefined);
-      }
+      if (created.length > started.length) this.#starts.wake();
+      const { posted } = this.#notices;
+      if (created.length > 0 && posted.isHeard) posted.tell("onWorkflowEnqueued", undefined);
       return answers;
     } finally {
       if (started.length > 0) room?.started(started);
@@ -74,22 +74,25 @@ export function localStore<Tx>(
     }
   }
 
-  /**
-   * Sends an event. A parked run that is in memory here goes on at once, without a claim and without a poll for the
-   * event.
-   */
-  async function sendEagerly(target: Target, event: NewEvent): Promise<SendEventAnswer> {
-    await hooks.registered();
-    const room = starts.reserveFor(target);
+  /** A parked run that is in memory here goes on at once, without a claim and without a poll for the event. */
+  async sendEvent(
+    target: Target,
+    event: NewEvent,
+    { tx }: { readonly tx?: Tx | undefined } = {},
+  ): Promise<SendEventAnswer> {
+    const hooked = this.#isEnqueuedHooked;
+    if (tx !== undefined) return this.#store.sendEvent(target, event, { tx, hooked });
+    if (this.#hooks.names.length > 0) await this.#hooks.registered();
+    const room = this.#starts.reserveFor(target);
     let claimed: Claimed | null = null;
     try {
-      const answer = await store.sendEvent(target, event, { lease: room?.lease });
+      const answer = await this.#store.sendEvent(target, event, { lease: room?.lease });
       if (answer.kind !== "accepted") return answer;
       claimed = answer.claimed;
       const { woken, owner, place } = answer;
-      const isTold = place !== null && starts.sent(recordOf(event, place), place);
-      if (woken && claimed === null) starts.wake();
-      if (owner !== null && !isTold) starts.poke(owner, target);
+      const isTold = place !== null && this.#starts.sent(recordOf(event, place), place);
+      if (woken && claimed === null) this.#starts.wake();
+      if (owner !== null && !isTold) this.#starts.poke(owner, target);
       return answer;
     } finally {
       if (claimed === null) room?.release();
@@ -97,29 +100,38 @@ export function localStore<Tx>(
     }
   }
 
-  return {
-    // A call in a user's transaction must not wait for another connection. It also tells nobody, because nothing has
-    // happened yet.
-    create: (rows, { tx } = {}) =>
-      tx === undefined
-        ? createEagerly(rows)
-        : store.create(rows, { tx, hooked: hooks.has("onWorkflowEnqueued") }),
+  /** The run's owner, if it has one, should poll its ticket after the change. */
+  async control(target: Target, request: ControlRequest): Promise<ControlAnswer> {
+    const effect = effects[request.command];
+    if (effect !== "none") await this.#hooks.registered();
+    const answer = await this.#store.control(target, request);
+    this.#notices.changed.tell(target, undefined);
+    if (answer.kind !== "ok") return answer;
+    if (answer.owner !== null) this.#starts.poke(answer.owner, target);
+    if (effect === "due") this.#starts.wake();
+    if (effect === "ended") {
+      this.#notices.ended.tell(target, null);
+      this.#notices.posted.tell("onInstanceFinished", undefined);
+    }
+    return answer;
+  }
 
-    async sendEvent(target, event, { tx } = {}) {
-      if (tx !== undefined) {
-        return store.sendEvent(target, event, { tx, hooked: hooks.has("onWorkflowEnqueued") });
-      }
-      return sendEagerly(target, event);
-    },
+  get(target: Target): Promise<InstanceRecord | null> {
+    return this.#store.get(target);
+  }
 
-    control,
-    get: (target) => store.get(target),
-    async list(query) {
-      const page = await store.list(query);
-      return { ...page, items: page.items.map(listed) };
-    },
-    history: (target, query) => store.history(target, query),
-  };
+  async list(query: ListQuery): Promise<Page<ListedRecord>> {
+    const page = await this.#store.list(query);
+    return { ...page, items: page.items.map(listed) };
+  }
+
+  history(target: Target, query: HistoryQuery): Promise<HistoryPage | null> {
+    return this.#store.history(target, query);
+  }
+
+  get #isEnqueuedHooked(): boolean {
+    return this.#hooks.names.includes("onWorkflowEnqueued");
+  }
 }
 
 function recordOf({ type, payload }: NewEvent, { number, createdAt }: EventPlace): EventRecord {

@@ -23,7 +23,7 @@ export type InstancesContext<Tx> = {
 };
 
 /** The hooks of this process as callers need them. */
-export type HooksOfProcess = Pick<Deliverer, "registered" | "has">;
+export type HooksOfProcess = Pick<Deliverer, "registered" | "names">;
 
 /**
  * The runner of this process, for callers that start or change runs. All calls but reservations are hints: they may get

@@ -10,6 +10,7 @@ import { WorkflowError } from "../model/errors.js";
 import { idMaker } from "../model/ids.js";
 import { validInstanceId } from "../model/names.js";
 import { quote } from "../model/quote.js";
+import type { Scheduler } from "../model/seams.js";
 import type { NewInstance } from "../store/store.js";
 import { Instance, type InstanceScope } from "./instance.js";
 import type { InstancesContext, ParentRun } from "./ports.js";
@@ -148,4 +149,20 @@ export class WorkflowBinding<Tx> implements Workflow<unknown, InstanceTypes, Tx>
     const { context, parent } = this.#scope;
     return tx === undefined && parent === undefined ? context.thisRound() : undefined;
   }
+}
+
+/**
+ * Returns a function that marks the current round of the event loop. The marker that it returns tells whether it is
+ * still the same round. Each engine has one such function, and all that ask in a round share a callback.
+ */
+export function rounds(scheduler: Scheduler): () => () => boolean {
+  let current: object | null = null;
+  return () => {
+    if (current === null) {
+      current = {};
+      scheduler.round(() => (current = null));
+    }
+    const round = current;
+    return () => round === current;
+  };
 }

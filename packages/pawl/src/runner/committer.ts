@@ -116,7 +116,12 @@ export class Committer {
     const batch: [Run, Part][] = [];
     let bytes = 0;
     for (const run of this.#waiting) {
-      const frozen = this.#partOf(run);
+      let frozen: FrozenPart | null = null;
+      try {
+        frozen = run.part();
+      } catch (error) {
+        this.#threw(run, error);
+      }
       if (frozen === null) {
         this.#waiting.delete(run);
         this.#busy.delete(run);
@@ -129,15 +134,6 @@ export class Committer {
       if (batch.length === atMost) break;
     }
     return batch;
-  }
-
-  #partOf(run: Run): FrozenPart | null {
-    try {
-      return run.part();
-    } catch (error) {
-      this.#threw(run, error);
-      return null;
-    }
   }
 
   /** One run that throws must not keep the others of its batch from hearing their answers. */

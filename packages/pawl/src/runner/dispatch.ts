@@ -23,9 +23,4 @@ export class Dispatch {
   soon(inMs: number): void {
     this.#wake?.(inMs);
   }
-
-  /** Wakes the dispatcher if a full claim has left work behind, because there is room for it now. */
-  slotFreed(): void {
-    if (!this.claimedAllDue) this.#wake?.(0);
-  }
 }

@@ -195,7 +195,8 @@ export class Slots {
   #freed(): void {
     this.#tell();
     this.#lease.keepAlive(this.isBusy);
-    this.#dispatch.slotFreed();
+    // A full claim has left work behind: now there is room for it.
+    if (!this.#dispatch.claimedAllDue) this.#dispatch.soon(0);
   }
 
   #tell(): void {

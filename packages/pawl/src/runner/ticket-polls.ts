@@ -27,10 +27,6 @@ export class TicketPolls {
   readonly #events: TicketPollEvents;
   readonly #wanted = new Set<Run>();
   readonly #alarms = new Map<Run, Cancel>();
-  /**
-   * The runs whose tickets may not be ours any more. No body of such a run starts until a poll has found its ticket.
-   */
-  readonly #doubted = new Set<Run>();
 
   constructor(
     store: Store,
@@ -53,13 +49,10 @@ export class TicketPolls {
     this.#wanted.add(run);
   }
 
+  /** The run's ticket may not be ours any more. No body of the run starts until a poll has found its ticket. */
   doubt(run: Run): void {
-    this.#doubted.add(run);
+    run.isDoubted = true;
     this.soon(run);
-  }
-
-  isDoubted(run: Run): boolean {
-    return this.#doubted.has(run);
   }
 
   /** Polls the ticket when the database's time is `at`. A run has one alarm, and a later call replaces it. */
@@ -76,7 +69,7 @@ export class TicketPolls {
     this.#alarms.get(run)?.();
     this.#alarms.delete(run);
     this.#wanted.delete(run);
-    this.#doubted.delete(run);
+    run.isDoubted = false;
   }
 
   async #poll(): Promise<void> {
@@ -103,7 +96,7 @@ export class TicketPolls {
       if (answer === undefined || !isSame || !this.#slots.has(run)) continue;
       if (answer.kind === "ok") {
         // A run that was doubted after this poll was sent needs another.
-        if (!this.#wanted.has(run)) this.#doubted.delete(run);
+        if (!this.#wanted.has(run)) run.isDoubted = false;
         run.polled(answer);
       } else if (answer.kind === "busy") busy.push(run);
       else if (run.isLostForSure()) this.#events.lost(run);

@@ -91,6 +91,7 @@ export class Turns {
     const turns: Promise<void>[] = [];
     const toLoad: Claimed[] = [];
     for (const each of claimed) {
+      // Also for a new run: a restart leaves the old one in memory.
       const live = this.#components.live.take(each);
       if (live !== null) turns.push(this.#resume(live, each, budget));
       else if (each.resuming && !this.#suspects.isHopeless(each)) toLoad.push(each);

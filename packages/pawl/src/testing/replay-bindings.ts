@@ -1,14 +1,14 @@
 import type { CreateOptions } from "../authoring/bindings.js";
-import type { Children } from "../engine/children.js";
+import type { Run } from "../engine/run.js";
 import { instanceOperations } from "../instances/operations.js";
 
 /**
  * Returns bindings for code that is replayed without a store. They create children with the ids that these had. A child
  * has an id and nothing else: each of its methods rejects.
  */
-export function replayBindings(children: Children): unknown {
+export function replayBindings(run: Pick<Run, "nextOrigin">): unknown {
   const create = async (options: CreateOptions = {}): Promise<unknown> => {
-    return childOf(options.id ?? children.nextOrigin(null).id);
+    return childOf(options.id ?? run.nextOrigin(null).id);
   };
   const binding = {
     create,

@@ -150,7 +150,7 @@ class Replay {
       invariants: new Invariants(this.#logger()),
       env: options.env,
       databaseNow: () => this.#history.exportedAt,
-      bindingsFor: (children) => options.workflows ?? replayBindings(children),
+      bindingsFor: (run) => options.workflows ?? replayBindings(run),
       timing: { ...defaultTiming, stallMs: this.#patienceMs, reportStuckMs: this.#patienceMs },
       overrides: null,
     };
@@ -212,7 +212,7 @@ class Replay {
           return false;
         },
       },
-      polls: { isDoubted: () => false, at() {} },
+      polls: { at() {} },
       turns: { noteSoon() {}, reopen() {}, lost() {}, ended() {} },
     };
   }

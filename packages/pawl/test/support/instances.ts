@@ -3,9 +3,8 @@ import { sqliteStore, type SqliteHandle } from "pawl/sqlite";
 import { entriesOf } from "../../src/authoring/entry.js";
 import type { Registry } from "../../src/authoring/registry.js";
 import { Deliverer } from "../../src/hooks/deliverer.js";
-import { bindingsMaker, type AllBindings } from "../../src/instances/workflow.js";
-import { localStore } from "../../src/instances/local-store.js";
-import { rounds } from "../../src/instances/rounds.js";
+import { bindingsMaker, rounds, type AllBindings } from "../../src/instances/workflow.js";
+import { LocalStore } from "../../src/instances/local-store.js";
 import type {
   EndListener,
   InstancesContext,
@@ -130,7 +129,7 @@ export async function instancesWorld(
   notices.ended.subscribe(({ workflow, id }) => void hints.ends.push({ workflow, id }));
   const hooks = new Deliverer(store, {}, webRuntime, logger, notices);
   const context: InstancesContext<SqliteHandle> = {
-    store: localStore(store, hints, hooks, notices),
+    store: new LocalStore(store, hints, hooks, notices),
     entries: entriesOf(registry, limits),
     codec: jsonPlusCodec,
     limits,
