@@ -4,6 +4,7 @@ import { WorkflowEntrypoint, type WorkflowEvent } from "../../src/authoring/entr
 import type { StepContext, WorkflowStep } from "../../src/authoring/step.js";
 import { decodeError } from "../../src/model/error-codec.js";
 import type { Hooks } from "../../src/model/hooks.js";
+import type { RepeatedStepNames } from "../../src/authoring/options.js";
 import type { Logger } from "../../src/model/logger.js";
 import { defaultRunnerOptions, type TickOptions } from "../../src/runner/options.js";
 import type { Runner } from "../../src/runner/runner.js";
@@ -45,6 +46,8 @@ export type Scenario = {
   readonly healAtMs: number;
   /** Whether most processes have hooks. */
   readonly hooks?: boolean;
+  /** Default "cached". */
+  readonly repeatedStepNames?: RepeatedStepNames | undefined;
 };
 
 /**
@@ -285,6 +288,7 @@ class Simulation implements FaultPlan {
         workflows: { PROGRAM: { name: "program", workflow: this.#workflow(proc, isNewer) } },
         store: faultyStore(this.#database.store, proc, this),
         logger: this.#logger(proc),
+        repeatedStepNames: this.#scenario.repeatedStepNames,
         ...(this.#hasHooks(proc) ? { hooks: this.#hooks(proc) } : {}),
       },
       {
