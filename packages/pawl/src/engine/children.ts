@@ -1,11 +1,9 @@
 import { fnv1a } from "../model/hash.js";
+import type { ChildOrigin } from "../model/target.js";
 import type { Attempt } from "./attempt.js";
 
 /** Counts the children that one body has created, by the id that the body asked for. */
 export type ChildCounts = Map<string, number>;
-
-/** A child's origin, and the id that it gets if the code gives it none. */
-export type NamedOrigin = { readonly origin: string; readonly id: string };
 
 /**
  * Names the origin of a run's next child. An origin says which run, which step, and which of the step's children it is. A
@@ -19,7 +17,7 @@ export function nextOrigin(
   attempt: Attempt | null,
   outside: ChildCounts,
   named: string | null,
-): NamedOrigin {
+): ChildOrigin {
   const place = attempt === null ? "0" : hash(`${attempt.step.count} ${attempt.step.name}`);
   const nth = countUp(attempt?.children ?? outside, named ?? "");
   const which = named === null ? `${nth}` : `${hash(named)}-${nth}`;

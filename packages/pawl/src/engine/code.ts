@@ -14,7 +14,7 @@ import type { StepCalls } from "./step-calls.js";
 export type RunOutcome = { readonly output: string } | { readonly error: string };
 
 /** The arguments of a run's code. */
-export type CodeInput = {
+type CodeInput = {
   /** The params as text; null if there are none. */
   readonly params: string | null;
   readonly createdAt: DbTime;

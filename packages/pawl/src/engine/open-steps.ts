@@ -4,7 +4,7 @@ import { waitMaskOf } from "../model/wait-mask.js";
 import type { OpenStep, Step } from "./step.js";
 
 /** A wait that has ended, either by an event or by its time. */
-export type EndedWait = { readonly step: Step; readonly event: EventRecord | null };
+type EndedWait = { readonly step: Step; readonly event: EventRecord | null };
 
 /**
  * The steps that the code has called and that are neither settled nor running. They are ready to start, or they wait.

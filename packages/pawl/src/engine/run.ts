@@ -4,13 +4,13 @@ import { stackOf } from "../model/codec/error-shape.js";
 import type { InvariantName } from "../model/invariants.js";
 import type { Stride } from "../model/seams.js";
 import { type DbTime, type Ended, type EventRecord } from "../store/records.js";
-import { targetKey } from "../model/target.js";
+import { targetKey, type ChildOrigin } from "../model/target.js";
 import type { Claimed, LoadedRun, PollAnswer } from "../store/store.js";
 import type { Next, PartAnswer } from "../store/part.js";
 import type { Attempt, AttemptHost, AttemptOutcome } from "./attempt.js";
 import { Attempts } from "./attempts.js";
 import { noAttemptsLeft } from "./charge.js";
-import { nextOrigin, type ChildCounts, type NamedOrigin } from "./children.js";
+import { nextOrigin, type ChildCounts } from "./children.js";
 import { failure, startCode, type RunOutcome } from "./code.js";
 import type { EngineContext, RunHost, StepBudget } from "./context.js";
 import { Journal } from "./journal.js";
@@ -542,7 +542,7 @@ export class Run implements AttemptHost, CallingRun {
     return this.#draft.whenDurable(this.#journal.delivered);
   }
 
-  nextOrigin(named: string | null): NamedOrigin {
+  nextOrigin(named: string | null): ChildOrigin {
     this.#children ??= new Map();
     return nextOrigin(this, this.#attempts.current(), this.#children, named);
   }

@@ -10,10 +10,10 @@ import type { Body, StepKind } from "./kinds/kind.js";
 export type Settled = { readonly ok: boolean; readonly text: string };
 
 /** A settlement with its number, in the order in which settlements happened. */
-export type Settlement = Settled & { readonly seq: number };
+type Settlement = Settled & { readonly seq: number };
 
 /** The value or error that the code is given when a settlement is delivered. */
-export type Delivered = { readonly value: unknown } | { readonly error: unknown };
+type Delivered = { readonly value: unknown } | { readonly error: unknown };
 
 /**
  * One named durable operation of a run, as this process knows it. `call` tells how the code called it. `open` tells how

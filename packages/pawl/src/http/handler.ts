@@ -28,7 +28,7 @@ import {
   type WebUrl,
 } from "../model/web.js";
 
-export type HttpContext<Tx> = {
+type HttpContext<Tx> = {
   readonly instances: InstancesContext<Tx>;
   readonly watchers: Watchers;
   readonly logger: Logger;

@@ -21,7 +21,7 @@ import {
 import type { Watchers } from "./watchers.js";
 import { wireHistory, wireList } from "./wire.js";
 
-export type OperationsContext<Tx> = CreateContext<Tx> & {
+type OperationsContext<Tx> = CreateContext<Tx> & {
   readonly watchers: Watchers;
   /** Null while the route is switched off. */
   readonly tick: ((options: TickOptions) => Promise<TickResult>) | null;

@@ -10,7 +10,7 @@ import { instanceNotFound } from "./requests.js";
 import { instanceStatusOf } from "./status.js";
 
 /** One call of an operation, in the process that has the store. */
-export type OperationCall = {
+type OperationCall = {
   readonly context: Pick<InstancesContext<never>, "store" | "codec">;
   readonly target: Target;
   /** Makes the id under which the store carries the operation out once. */

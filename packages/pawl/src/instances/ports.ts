@@ -5,7 +5,7 @@ import type { Codec } from "../model/codec.js";
 import type { Limits } from "../model/limits.js";
 import type { Runtime } from "../model/seams.js";
 import type { DbTime, Ended, EventRecord } from "../store/records.js";
-import type { Target } from "../model/target.js";
+import type { ChildOrigin, Target } from "../model/target.js";
 import type { InstanceStore } from "../store/instance-store.js";
 import type { Claimed, EventPlace, LeaseOnWake } from "../store/store.js";
 
@@ -104,5 +104,3 @@ export interface ParentRun {
    */
   nextOrigin(named: string | null): ChildOrigin;
 }
-
-export type ChildOrigin = { readonly origin: string; readonly id: string };

@@ -45,7 +45,7 @@ export function wireStatus({ status, ...rest }: InstanceStatus): WireStatus {
   return { status, ...wireOutcome(rest) };
 }
 
-export function statusFrom({ status, ...rest }: WireStatus): InstanceStatus {
+function statusFrom({ status, ...rest }: WireStatus): InstanceStatus {
   return { status, ...outcomeFrom(rest) };
 }
 

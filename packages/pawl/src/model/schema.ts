@@ -125,7 +125,7 @@ export function named<T>(name: string, { json, parts = [] }: WireSchema<T>): Wir
   return { json, name, parts };
 }
 
-export const refPrefix = "#/components/schemas/";
+const refPrefix = "#/components/schemas/";
 
 export function refer({ json, name }: WireSchema<unknown>): JsonSchema {
   return name === undefined ? json : { $ref: refPrefix + name };

@@ -9,7 +9,7 @@ export type StepTraits = {
   readonly waitReason: string;
 };
 
-export const stepTypes = {
+const stepTypes = {
   do: { hasAttempts: true, waitReason: "retry" },
   sleep: { hasAttempts: false, waitReason: "sleep" },
   waitForEvent: { hasAttempts: false, waitReason: "event" },

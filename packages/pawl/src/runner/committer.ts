@@ -18,7 +18,7 @@ export type BatchLimits = {
   readonly half: number;
 };
 
-export interface CommitEvents {
+interface CommitEvents {
   lost(run: Run): void;
   /** The database refuses the data of the part. */
   refused(run: Run, part: Part, message: string): void;
@@ -27,7 +27,7 @@ export interface CommitEvents {
 }
 
 /** The places where the committer reports: for operators, and to other parts of the process. */
-export type CommitReports = {
+type CommitReports = {
   readonly logger: Logger;
   readonly invariants: Invariants;
   readonly notices: Pick<Notices, "committed">;

@@ -16,7 +16,7 @@ import type { Slots } from "./slots.js";
 import type { TicketPolls } from "./ticket-polls.js";
 import type { Turns } from "./turns.js";
 
-export type LocalStartComponents = {
+type LocalStartComponents = {
   readonly lease: Lease;
   readonly slots: Slots;
   readonly live: LiveRuns;

@@ -5,7 +5,7 @@ import { targetKey, type Target } from "../model/target.js";
 import type { EndListeners } from "./end-listeners.js";
 import { BoundedMap } from "./bounded-map.js";
 
-export interface PeerHintEvents {
+interface PeerHintEvents {
   /** Something became due somewhere, and a claim is wanted in `inMs`. */
   due(inMs: number): void;
   changed(owner: string, target: Target): void;

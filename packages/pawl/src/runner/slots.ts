@@ -7,7 +7,7 @@ import type { Lease } from "./lease.js";
 type Named = { readonly iid: string };
 
 /** Runs that will be here soon. Their history, or the answer about them, is on its way. */
-export type Arrival = {
+type Arrival = {
   /** Returns whether the run was neither lost nor claimed anew meanwhile. */
   isExpected(run: Named): boolean;
   /** Ends the arrival: the runs are here, or will not come. */

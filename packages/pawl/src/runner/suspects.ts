@@ -15,7 +15,7 @@ type Sent = {
   readonly parts: number;
 };
 
-export type SuspectComponents = {
+type SuspectComponents = {
   readonly lease: Pick<Lease, "id">;
   readonly claims: Pick<Claims, "isOurs">;
   readonly slots: Slots;

@@ -6,7 +6,7 @@ import type { PollAnswer, Store } from "../store/store.js";
 import type { Lease } from "./lease.js";
 import type { Slots } from "./slots.js";
 
-export interface TicketPollEvents {
+interface TicketPollEvents {
   lost(run: Run): void;
   failed(error: unknown): void;
 }

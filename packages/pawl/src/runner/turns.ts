@@ -23,7 +23,7 @@ import type { TicketPolls } from "./ticket-polls.js";
  */
 const NOTE_RUNNING_MS = 500;
 
-export type TurnComponents = {
+type TurnComponents = {
   readonly lease: Lease;
   readonly claims: Claims;
   readonly slots: Slots;
@@ -35,7 +35,7 @@ export type TurnComponents = {
   readonly slotListeners: EndListeners;
 };
 
-export type TurnContext = {
+type TurnContext = {
   readonly runtime: Runtime;
   readonly logger: Logger;
   readonly notices: Notices;

@@ -8,7 +8,7 @@ import type { Part } from "./part.js";
 type Subscriber<Subject, Detail> = (subject: Subject, detail: Detail) => void;
 
 /** One thing that parts of the process can be told of. */
-export class Notice<Subject, Detail = undefined> {
+class Notice<Subject, Detail = undefined> {
   readonly #name: string;
   readonly #logger: Logger;
   #subscribers: readonly Subscriber<Subject, Detail>[] = [];
