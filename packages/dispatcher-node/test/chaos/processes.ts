@@ -45,6 +45,9 @@ export class Process {
     const ready = new Promise<void>((resolve) => {
       child.on("message", (message: { ready?: string; event?: string; id?: string }) => {
         if (message.event === "step.missing") this.diverged.add(message.id ?? "");
+        if (message.event === "invariant.broken") {
+          this.collapses.push(`${name} broke an invariant: ${JSON.stringify(message)}`);
+        }
         if (message.ready === undefined) return;
         this.#url = message.ready;
         resolve();
