@@ -6,6 +6,7 @@ import { cors } from "hono/cors";
 import { createWorkflows, defineWorkflow, WorkflowError } from "pawl";
 import { bearerToken } from "pawl/auth";
 import { createClient } from "pawl/client";
+import { operationEntries } from "pawl/operations";
 import { sqliteStore } from "pawl/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { examplesIn, regionsOf } from "./quoted.js";
@@ -75,6 +76,17 @@ test("the API is served, and a client calls it", async () => {
   await server.close();
   await runner.stop();
   await pawl.close();
+});
+
+test("tools read the table of operations", () => {
+  const lines: string[] = [];
+  const console = { log: (line: string) => void lines.push(line) };
+  // #region operations
+  for (const [name, { route, group, summary }] of operationEntries) {
+    console.log(`${name}: ${route.method} …/instances/:id${route.path} (${group}) ${summary}`);
+  }
+  // #endregion
+  expect(lines).toContain("terminate: POST …/instances/:id/terminate (manage) Ends the instance.");
 });
 
 test("policies admit a tenant's own instances only", async () => {
