@@ -1,9 +1,10 @@
 // @ts-check
 // Checks the architecture: which part may import which, and that the domain touches no runtime.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
+import { sourcesOf } from "./sources.mjs";
 
 /**
  * What each part of packages/pawl/src may import, besides itself. A part is a folder, or a file
@@ -178,57 +179,47 @@ function goneFiles(root) {
 export function checkImports(root) {
   /** @type {string[]} */
   const problems = goneFiles(root);
-  for (const pkg of readdirSync(path.join(root, "packages"))) {
-    const src = path.join(root, "packages", pkg, "src");
-    if (!existsSync(src)) continue;
-    const files = readdirSync(src, { recursive: true, encoding: "utf8" })
-      .map((file) => file.replaceAll(path.sep, "/"))
-      .filter((file) => /\.tsx?$/.test(file) && !/\.(test|d)\.tsx?$/.test(file));
+  for (const { pkg, file, text, at } of sourcesOf(root)) {
+    const part = /** @type {string} */ (file.split("/")[0]).replace(/\.tsx?$/, "");
+    const isPure = pkg === "pawl" && !REAL_WORLD.includes(part);
+    /** @type {(where: { start: number }, message: string) => void} */
+    const report = ({ start }, message) => {
+      problems.push(`${at(start)} ${message}`);
+    };
 
-    for (const file of files.toSorted()) {
-      const text = readFileSync(path.join(src, file), "utf8");
-      const part = /** @type {string} */ (file.split("/")[0]).replace(/\.tsx?$/, "");
-      const isPure = pkg === "pawl" && !REAL_WORLD.includes(part);
-      /** @type {(where: { start: number }, message: string) => void} */
-      const report = ({ start }, message) => {
-        const line = text.slice(0, start).split("\n").length;
-        problems.push(`packages/${pkg}/src/${file}:${line} ${message}`);
-      };
-
-      const allowedPackages = PACKAGES[pkg];
-      if (!allowedPackages) {
-        report(
-          { start: 0 },
-          `package ${pkg} is not in the PACKAGES table of scripts/check-imports.mjs`,
-        );
-        continue;
-      }
-      if (pkg === "pawl" && !PARTS[part]) {
-        report({ start: 0 }, `${part} is not in the PARTS table of scripts/check-imports.mjs`);
-        continue;
-      }
-
-      walk(parseSync(file, text).program, (node, parent, key) => {
-        const specifier = specifierOf(node);
-        if (typeof specifier === "string") {
-          const workspace = /^(?:@pawl\/([^/]+)|pawl(?=\/|$))/.exec(specifier);
-          if (specifier.startsWith(".")) {
-            const target = path.posix.join(path.posix.dirname(file), specifier);
-            const to = target.replace(/\.[jt]sx?$/, "");
-            if (to.startsWith("..")) report(node, `imports ${specifier}, outside its src/`);
-            else if (pkg === "pawl" && !partMayImport(part, to))
-              report(node, `${part} may not import ${to}`);
-          } else if (workspace) {
-            const name = specifier === "pawl/testing" ? specifier : (workspace[1] ?? "pawl");
-            if (!allowedPackages.includes(name)) report(node, `${pkg} may not import ${specifier}`);
-          } else if (isPure && BANNED.imports.some((prefix) => specifier.startsWith(prefix))) {
-            report(node, `the domain may not import ${specifier}`);
-          }
-        }
-        const banned = isPure && bannedUse(node, parent, key);
-        if (banned) report(node, `the domain may not use ${banned}`);
-      });
+    const allowedPackages = PACKAGES[pkg];
+    if (!allowedPackages) {
+      report(
+        { start: 0 },
+        `package ${pkg} is not in the PACKAGES table of scripts/check-imports.mjs`,
+      );
+      continue;
     }
+    if (pkg === "pawl" && !PARTS[part]) {
+      report({ start: 0 }, `${part} is not in the PARTS table of scripts/check-imports.mjs`);
+      continue;
+    }
+
+    walk(parseSync(file, text).program, (node, parent, key) => {
+      const specifier = specifierOf(node);
+      if (typeof specifier === "string") {
+        const workspace = /^(?:@pawl\/([^/]+)|pawl(?=\/|$))/.exec(specifier);
+        if (specifier.startsWith(".")) {
+          const target = path.posix.join(path.posix.dirname(file), specifier);
+          const to = target.replace(/\.[jt]sx?$/, "");
+          if (to.startsWith("..")) report(node, `imports ${specifier}, outside its src/`);
+          else if (pkg === "pawl" && !partMayImport(part, to))
+            report(node, `${part} may not import ${to}`);
+        } else if (workspace) {
+          const name = specifier === "pawl/testing" ? specifier : (workspace[1] ?? "pawl");
+          if (!allowedPackages.includes(name)) report(node, `${pkg} may not import ${specifier}`);
+        } else if (isPure && BANNED.imports.some((prefix) => specifier.startsWith(prefix))) {
+          report(node, `the domain may not import ${specifier}`);
+        }
+      }
+      const banned = isPure && bannedUse(node, parent, key);
+      if (banned) report(node, `the domain may not use ${banned}`);
+    });
   }
   return problems;
 }

@@ -1,10 +1,10 @@
 // @ts-check
 // Checks that a name has one meaning: no two files of the packages declare the same exported name, and no file declares a
 // type or class of its own under a name that another file exports.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
+import { sourcesOf } from "./sources.mjs";
 
 /** @typedef {{ type: string, start: number, [key: string]: any }} Node */
 /** @typedef {{ name: string, isExported: boolean, isType: boolean, start: number }} Declared */
@@ -38,21 +38,12 @@ function declaredBy(statement) {
 export function checkNames(root) {
   /** @type {Map<string, (Declared & { where: string, file: string })[]>} */
   const byName = new Map();
-  for (const pkg of readdirSync(path.join(root, "packages"))) {
-    const src = path.join(root, "packages", pkg, "src");
-    if (!existsSync(src)) continue;
-    const files = readdirSync(src, { recursive: true, encoding: "utf8" })
-      .map((file) => file.replaceAll(path.sep, "/"))
-      .filter((file) => /\.tsx?$/.test(file) && !/\.(test|d)\.tsx?$/.test(file));
-    for (const file of files) {
-      const text = readFileSync(path.join(src, file), "utf8");
-      for (const statement of parseSync(file, text).program.body) {
-        for (const declared of declaredBy(statement)) {
-          const line = text.slice(0, declared.start).split("\n").length;
-          const where = `packages/${pkg}/src/${file}:${line}`;
-          const known = byName.get(declared.name) ?? [];
-          byName.set(declared.name, [...known, { ...declared, where, file: `${pkg}/${file}` }]);
-        }
+  for (const { pkg, file, text, at } of sourcesOf(root)) {
+    for (const statement of parseSync(file, text).program.body) {
+      for (const declared of declaredBy(statement)) {
+        const known = byName.get(declared.name) ?? [];
+        const where = at(declared.start);
+        byName.set(declared.name, [...known, { ...declared, where, file: `${pkg}/${file}` }]);
       }
     }
   }

@@ -1,23 +1,25 @@
 import type { Wake } from "../model/wake.js";
-import type { StepStatus } from "../model/step-types.js";
-import type { DbTime, EventRecord } from "./records.js";
+import type { DbTime, EventRecord, StepRecord } from "./records.js";
 import type { NewInstance } from "./store.js";
 
-export type StepWrite = {
-  readonly ord: number;
-  readonly name: string;
-  readonly count: number;
-  readonly type: string;
-  readonly status: StepStatus;
-  readonly seq: number | null;
-  readonly calledAfter: number;
-  readonly attempts: number;
+/** A step's row as a part writes it. */
+export type StepWrite = Pick<
+  StepRecord,
+  | "ord"
+  | "name"
+  | "count"
+  | "type"
+  | "status"
+  | "seq"
+  | "calledAfter"
+  | "attempts"
+  | "waitKey"
+  | "result"
+  | "error"
+> & {
   /** How long ago the step started. The row keeps the start of its first write. */
   readonly tookMs: number;
   readonly wake: Wake | null;
-  readonly waitKey: string | null;
-  readonly result: string | null;
-  readonly error: string | null;
   /** The step has no row yet, as far as the sender knows, so that a plain insert will mostly do. */
   readonly isNew?: boolean;
 };
