@@ -21,7 +21,7 @@ export type EngineContext = {
   readonly invariants: Invariants;
   readonly env: unknown;
   /** The approximate time of the database's clock. */
-  databaseNow(): DbTime;
+  readonly databaseNow: () => DbTime;
   /** The bindings for a run's code. */
   bindingsFor(run: Pick<Run, "barrier" | "nextOrigin">): unknown;
   readonly timing: EngineTiming;

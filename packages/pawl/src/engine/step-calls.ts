@@ -68,7 +68,7 @@ export class StepCalls {
   call<Input>(
     method: StepMethod<Input>,
     name: string,
-    first: unknown,
+    first?: unknown,
     second?: unknown,
   ): Promise<unknown> {
     const { kind } = method;

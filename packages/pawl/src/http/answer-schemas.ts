@@ -1,3 +1,4 @@
+import { stepTypes } from "../model/step-types.js";
 import { errorDescription, outcomeFields, anyStatus } from "../instances/wire-forms.js";
 import { workflowErrorStatus, type WorkflowErrorCode } from "../model/errors.js";
 import {
@@ -60,11 +61,16 @@ const attempt = named(
   ),
 );
 
+/** "do, sleep or waitForEvent". */
+const stepTypeWords = Object.keys(stepTypes)
+  .join(", ")
+  .replace(/, (?=[^,]*$)/, " or ");
+
 const stepFields = {
   ord: integer({ minimum: 1, description: "The order in which the code called its steps." }),
   name: string(),
   count: integer({ minimum: 1 }),
-  type: string({ description: "do, sleep or waitForEvent" }),
+  type: string({ description: stepTypeWords }),
   status: oneWordOf(["running", "waiting", "completed", "errored"]),
   startedAt: time,
   endedAt: nullable(time),

@@ -46,7 +46,7 @@ export type HistoryStep = {
   readonly name: string;
   /** Which call of this step name it was. It is 1 unless repeated step names are counted. */
   readonly count: number;
-  /** "do", "sleep" or "waitForEvent". */
+  /** A `StepType`; newer code may have written others. */
   readonly type: string;
   readonly status: StepStatus;
   readonly startedAt: Date;

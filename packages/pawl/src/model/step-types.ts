@@ -5,11 +5,11 @@ export type StepType = "do" | "sleep" | "waitForEvent";
 export type StepTraits = {
   /** Whether it calls a body of the author's, in attempts that are recorded. */
   readonly hasAttempts: boolean;
-  /** The reason of its wait, as a history shows it. */
+  /** The reason of its wait, as a history shows it. It is never shown for a kind that does not wait. */
   readonly waitReason: string;
 };
 
-const stepTypes = {
+export const stepTypes = {
   do: { hasAttempts: true, waitReason: "retry" },
   sleep: { hasAttempts: false, waitReason: "sleep" },
   waitForEvent: { hasAttempts: false, waitReason: "event" },

@@ -9,7 +9,7 @@ import {
   type TicketEdge,
   type TicketState,
 } from "./ticket.js";
-import { engineCommands, transitions, userCommands } from "./transitions.js";
+import { engineCommands, transitions, controlCommands, userCommands } from "./transitions.js";
 
 /** How each status of a live instance looks on its ticket. */
 const ticketOf: {
@@ -54,9 +54,21 @@ describe("the edges of a ticket", () => {
         const to = transitions[from][command];
         const isChange = to in transitions && (to !== from || command === "restart");
         const made = ways.filter((way) => way.from === from && way.edge.by.includes(command));
-        if (isChange) expect(made.map((way) => way.to)).toContain(to);
+        const edgesOf = `edges of model/ticket.ts: ${command} from ${from}`;
+        if (isChange)
+          expect(
+            made.map((way) => way.to),
+            edgesOf,
+          ).toContain(to);
         if (!(to in transitions)) expect(made).toEqual([]);
       }
+    }
+  });
+
+  test("carry out every command that controls an instance", () => {
+    const carriedOut = new Set(ways.flatMap(({ edge }) => edge.by));
+    for (const command of controlCommands) {
+      expect(carriedOut, `edges of model/ticket.ts: ${command}`).toContain(command);
     }
   });
 

@@ -6,7 +6,7 @@ import type { Command, UserCommand } from "./transitions.js";
  * edge writes stand here and nowhere else: `sql/ticket.ts` renders SQL from this file, and tests hold the edges against
  * the transition table, in both directions.
  *
- * To add an edge, as admission will, add an entry to `edges` and a cell to the transition table. If a commit makes the
+ * To add an edge, add an entry to `edges` and a cell to the transition table. If a commit makes the
  * edge, add its condition to `endings` in `sql/ticket.ts`; otherwise let a verb render it with `setOf` or `birthOf`.
  * Then name the statement that makes it in `sql/ticket.test.ts`.
  */
@@ -78,7 +78,7 @@ export type TicketEdge = {
   readonly from: readonly InstanceState[];
   /** The status to which it leads. */
   readonly to: InstanceState | "same";
-  /** The commands that it carries out: each of them leads there. None for an edge that leaves the status as it is. */
+  /** The commands that it carries out: each of them leads there. None for an edge that leaves the status as it is, unless it is a restart. */
   readonly by: readonly (Command | "create")[];
   /** Whether the ticket's row is inserted, updated or deleted. */
   readonly row: "inserted" | "updated" | "deleted";

@@ -101,10 +101,10 @@ interface CommonDialect {
   /** The value of a test's clock, in place of `now`. */
   boundNow(placeholder: string): string;
   table(name: TableName): string;
-  /** A derived table `alias` with these columns, filled from the rows bound to `:param`. */
-  rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** An index keeps the entries of changed rows as long as an old snapshot might see them. */
   readonly keepsDeadEntries: boolean;
+  /** A derived table `alias` with these columns, filled from the rows bound to `:param`. */
+  rows(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** The same as `rows` for a read in one execution, where a statement otherwise runs once for each row. */
   keys?(param: string, alias: string, columns: Readonly<Record<string, ColumnType>>): string;
   /** Joins so that the left side (our few rows) drives, and the right side is looked up by its key. */

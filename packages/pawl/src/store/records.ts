@@ -39,7 +39,7 @@ export type StepRecord = {
   readonly name: string;
   /** 1-based count of calls with this name; always 1 unless repeated names are counted. */
   readonly count: number;
-  /** "do", "sleep" or "waitForEvent". The type is open, so that later kinds need no migration. */
+  /** A `StepType`. The column is open, so that later kinds need no migration. */
   readonly type: string;
   readonly status: StepStatus;
   /** The settlement's number; null while unsettled. Replay delivers strictly by it. */

@@ -18,17 +18,21 @@ export type Body = {
 export interface StepKind<Input = never> {
   /** The type in the step's row. */
   readonly type: StepType;
-  /** The rules for bodies; null for a step that only waits. */
+  /** The rules for bodies; null for a step that only waits. Steps with bodies count against `limits.maxStepsPerRun`. */
   readonly body: BodyRules | null;
   /** Whether an event whose type is the step's wait key ends its wait. */
   readonly takesEvents: boolean;
-  /** Whether a wait of no length is over before the database has registered it. */
+  /** Whether a wait of no length ends without a commit that stores it first. */
   readonly mayEndUnregistered: boolean;
   /** Whether the step's row keeps the text of the result. */
   readonly keepsResult: boolean;
 
-  /** Sets up a called step that has no settlement yet. An earlier owner may have recorded it as open. */
-  begin(step: Step, open: OpenStep, input: Input, now: DbTime, context: EngineContext): void;
+  /**
+   * Sets up a called step that has no settlement yet. An earlier owner may have recorded it as open. It must not throw: a
+   * failure is a settlement in `open.endsAs`. `heardAt` is the last time that the run heard from the database, which may be
+   * as long ago as a body has run since; `context.databaseNow()` is about the time now.
+   */
+  begin(step: Step, open: OpenStep, input: Input, heardAt: DbTime, context: EngineContext): void;
   /**
    * Returns how the step settles when its wait ends, by an event or by its time. It is null if the body is ready to
    * start.

@@ -16,8 +16,8 @@ export const sleepKind = {
   mayEndUnregistered: true,
   keepsResult: false,
 
-  begin(step, open, wake, now, { limits, overrides }) {
-    const isFarAhead = "at" in wake && wake.at - now > limits.maxSleepMs;
+  begin(step, open, wake, heardAt, { limits, overrides }) {
+    const isFarAhead = "at" in wake && wake.at - heardAt > limits.maxSleepMs;
     // The time is compared with `now`, and `now` differs in every replay. So a refusal is recorded as the step's end.
     if (isFarAhead && open.wakeAt === null) {
       const days = limits.maxSleepMs / 86_400_000;

@@ -20,7 +20,7 @@ export const waitForEventKind = {
   mayEndUnregistered: false,
   keepsResult: true,
 
-  begin(step, open, { type, timeoutMs }, _now, { overrides }) {
+  begin(step, open, { type, timeoutMs }, _heardAt, { overrides }) {
     open.waitKey = type;
     open.wake = { inMs: timeoutMs };
     if (overrides?.timesOut(step.name) === true) open.endsAs = timedOut(step.name, type);

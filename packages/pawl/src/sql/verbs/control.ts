@@ -8,7 +8,7 @@ import { assignments, birthOf, setOf } from "../ticket.js";
 import { hookBit, hookedColumn, poster, postId } from "./hooks/posting.js";
 import { statusOfRow } from "./status.js";
 
-/** A terminate and a restart have an operation id; the other commands may be carried out again. */
+/** The commands to which `ControlRequest` gives an operation id are carried out once; the others may be repeated. */
 export type Control = Verb<
   [command: ControlCommand, target: Target, operationId: string | null],
   ControlAnswer
@@ -17,8 +17,8 @@ export type Control = Verb<
 /** Locks the ticket, asks the transition table what the command does, and makes that edge. The table decides. */
 export function controlVerb(sql: Sql, newId: () => string): Control {
   const { find, lockTicket, lockInstance, read } = lookingStatements(sql);
-  const carryOut = doer(sql);
-  const tellHooks = teller(sql, newId);
+  const carryOut = carryingOut(sql);
+  const tellHooks = tellingHooks(sql, newId);
   return {
     transaction: true,
     *script(command, target, operationId): Script<ControlAnswer> {
@@ -75,7 +75,7 @@ function lookingStatements(sql: Sql) {
 }
 
 /** Makes an edge; the ticket and the instance are locked. */
-function doer(
+function carryingOut(
   sql: Sql,
 ): (edge: UserEdgeName, row: Row, operationId: string | null) => Script<void> {
   const update = (edge: UserEdgeName): Statement =>
@@ -152,7 +152,7 @@ function restartingStatements(sql: Sql) {
 }
 
 /** Posts an edge to the outbox, where a hook is registered for it. */
-function teller(
+function tellingHooks(
   sql: Sql,
   newId: () => string,
 ): (edge: UserEdgeName, target: Target, row: Row) => Script<void> {
