@@ -66,6 +66,7 @@ export class Claims {
     await this.#judgeOthers();
     asking();
     await this.#store.moveInbox(INBOX_ROWS);
+    const sentAtMs = this.#clock.now();
     const answer = await this.#store.claim({
       runner,
       lanes: this.#lanes,
@@ -79,9 +80,24 @@ export class Claims {
       return wasDead ? [] : this.claimDue(limit, asking, true);
     }
     this.#lease.heard(answer.now);
+    const claimed = this.#lease.isOldNews(sentAtMs)
+      ? await this.#stillOurs(runner, answer.claimed)
+      : answer.claimed;
     // Nothing is awaited between here and the turns of these runs, because a runner that died meanwhile must not begin
     // them.
-    return this.isOurs(runner) ? answer.claimed : [];
+    return this.isOurs(runner) ? claimed : [];
+  }
+
+  /**
+   * Asks again for tickets whose answer came so late that their runs may have ended long ago. The heartbeats since then
+   * have kept the lease fresh, and they did not tell of runs that were unknown here.
+   */
+  async #stillOurs(runner: string, claimed: readonly Claimed[]): Promise<Claimed[]> {
+    if (claimed.length === 0) return [];
+    const sentAtMs = this.#clock.now();
+    const iids = claimed.map(({ iid }) => iid);
+    const found = await this.#store.adopt(runner, iids);
+    return this.#lease.isOldNews(sentAtMs) ? this.#stillOurs(runner, found) : found;
   }
 
   async #judgeOthers(): Promise<void> {
@@ -120,7 +136,11 @@ export class Claims {
   async reopen(run: Run): Promise<Claimed[]> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
-    const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+    const sentAtMs = this.#clock.now();
+    const reopened = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+    const claimed = this.#lease.isOldNews(sentAtMs)
+      ? await this.#stillOurs(runner, reopened)
+      : reopened;
     return this.isOurs(runner) ? claimed : [];
   }
 

@@ -65,6 +65,11 @@ export class Lease {
     return Math.max(0, this.#inTouchSinceMs + this.leaseMs - this.#runtime.clock.now());
   }
 
+  /** Returns whether a heartbeat would have told meanwhile what has happened since something was sent. */
+  isOldNews(sentAtMs: number): boolean {
+    return this.#runtime.clock.now() >= sentAtMs + this.leaseMs / BEATS_PER_LEASE;
+  }
+
   /** Returns about how long it is until the database's clock shows `at`. */
   msUntil(at: DbTime): number {
     return Math.max(0, at - this.now);
