@@ -78,6 +78,7 @@ export class Checker {
   /** Runs whose code did not call again what it had called before. Their races may end in another way. */
   readonly #diverged = new Set<string>();
   readonly #loose = new Set<string>();
+  readonly #behind = new Map<string, ReadonlySet<string>>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -96,6 +97,16 @@ export class Checker {
 
   stepOf(id: string, runNumber: number, name: string): StepRow | undefined {
     return this.#named.get(`${this.#iids.get(id)}/${runNumber}/${name}`);
+  }
+
+  /** Returns the names of a run's steps that have a settlement. */
+  settledOf(id: string, runNumber: number): Set<string> {
+    const iid = this.#iids.get(id);
+    const settled = new Set<string>();
+    for (const row of this.#steps.values()) {
+      if (row.iid === iid && row.run_no === runNumber && row.seq !== null) settled.add(row.name);
+    }
+    return settled;
   }
 
   /** Returns when the run ended or was replaced, or null while it is the current one. */
@@ -122,6 +133,15 @@ export class Checker {
   /** Names the branches of an instance's program that something other than a step may decide. */
   loose(id: string, branches: readonly string[]): void {
     for (const branch of branches) this.#loose.add(`${id} ${branch}`);
+  }
+
+  /** Names the steps of an instance's program that the code calls after it has awaited something that is no step. */
+  behind(id: string, steps: ReadonlySet<string>): void {
+    this.#behind.set(id, steps);
+  }
+
+  isBehind(id: string, step: string): boolean {
+    return this.#behind.get(id)?.has(step) === true;
   }
 
   diverged(id: string): void {
@@ -349,8 +369,8 @@ export function checkRecords({ steps }: Snapshot, attempts: readonly AttemptRow[
 
 function checkAttempts({ entries }: Ledger): void {
   const counted = new Map<string, number>();
-  for (const { run, step, maxAttempts, wasGivenBack } of entries) {
-    if (wasGivenBack) continue;
+  for (const { run, step, maxAttempts, wasGivenBack, wasUnknowable } of entries) {
+    if (wasGivenBack || wasUnknowable) continue;
     const key = `${run} ${step}`;
     const count = (counted.get(key) ?? 0) + 1;
     counted.set(key, count);

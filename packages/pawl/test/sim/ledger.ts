@@ -11,13 +11,16 @@ export type Entry = {
   failedAt: number | null;
   /** Whether a stop cut it off, which costs no attempt. */
   wasGivenBack: boolean;
+  /** Whether a later owner could not know of it: the exception of decision D58. */
+  wasUnknowable: boolean;
 };
 
 export class Ledger {
   readonly entries: Entry[] = [];
 
-  enter(entry: Omit<Entry, "token" | "failedAt" | "wasGivenBack">): Entry {
-    const full = { ...entry, token: null, failedAt: null, wasGivenBack: false };
+  enter(entry: Omit<Entry, "token" | "failedAt" | "wasGivenBack" | "wasUnknowable">): Entry {
+    const later = { token: null, failedAt: null, wasGivenBack: false, wasUnknowable: false };
+    const full = { ...entry, ...later };
     this.entries.push(full);
     return full;
   }

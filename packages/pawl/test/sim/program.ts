@@ -171,6 +171,56 @@ export function looseBranches(node: Node): string[] {
     : within;
 }
 
+/**
+ * Returns the steps that the code calls after it has awaited something that is no step. Only their calls may come later
+ * in a replay, among the settlements, than they came before.
+ */
+export function stepsBehindForeignAwaits(node: Node): Set<string> {
+  const found = new Set<string>();
+  const walk = (each: Node, isBehind: boolean): void => {
+    switch (each.kind) {
+      case "do":
+        if (isBehind) found.add(each.name);
+        return;
+      case "seq": {
+        let isAfter = isBehind;
+        for (const item of each.items) {
+          walk(item, isAfter);
+          isAfter ||= delays(item);
+        }
+        return;
+      }
+      case "branch":
+        for (const n of each.items.keys()) {
+          if (isBehind || each.items.some(delays)) found.add(`${each.name}:${n}`);
+        }
+        return each.items.forEach((item) => walk(item, isBehind));
+      case "all":
+      case "race":
+      case "any":
+      case "settled":
+        return each.items.forEach((item) => walk(item, isBehind));
+      case "try":
+      case "hurry":
+        return walk(each.item, isBehind);
+      case "aside":
+      case "stray":
+        return walk(each.item, true);
+      default:
+    }
+  };
+  walk(node, false);
+  return found;
+}
+
+/** Returns whether what follows may wait for something that is no step. Nobody waits for a stray. */
+function delays(node: Node): boolean {
+  if (["aside", "hurry", "spawn"].includes(node.kind)) return true;
+  if (node.kind === "stray") return false;
+  const items = "items" in node ? node.items : "item" in node ? [node.item] : [];
+  return items.some(delays);
+}
+
 function hasForeignAwait(node: Node): boolean {
   if (["aside", "hurry", "stray", "spawn"].includes(node.kind)) return true;
   const items = "items" in node ? node.items : "item" in node ? [node.item] : [];

@@ -21,6 +21,7 @@ import {
   messageOf,
   normal,
   outcomesOf,
+  stepsBehindForeignAwaits,
   type DoNode,
   type Node,
   type Outside,
@@ -151,7 +152,7 @@ class Simulation implements FaultPlan {
     this.#world = new World(scenario.seed, database.clock);
     const now = (): number => this.#world.now;
     this.#checker = new Checker(now);
-    this.#witness = new Witness(this.#checker, now);
+    this.#witness = new Witness(this.#checker, now, () => this.#world.turn);
   }
 
   get #snapshot(): () => Snapshot & Posted {
@@ -424,16 +425,12 @@ class Simulation implements FaultPlan {
         guard(() => {
           life = witness.begins(proc.name, id, runNumber);
         });
-        const { seen, unbegun } = life;
         const create = (params: object, childId?: string) =>
           this.workflows["PROGRAM"]?.create({ ...(childId && { id: childId }), params });
         noteVersion(`${id}#${runNumber}`, isNewer);
         const outside: Outside = {
           sleep: (ms) => proc.runtime.scheduler.sleep(ms),
-          called: (name, isDo) => {
-            if (isDo) unbegun.add(name);
-            return seen.length;
-          },
+          called: (name, isDo) => witness.calls(life, name, isDo),
           saw: (name, isNested) => guard(() => witness.sees(life, name, isNested)),
           body: (node, context, known, first) => body(proc, life, node, context, known, first),
           child: (name) => create({ n: -1, of: `${id}#${runNumber} ${name}` }) as Promise<unknown>,
@@ -511,7 +508,7 @@ class Simulation implements FaultPlan {
     });
     this.#guard(() => {
       this.#checker.entered(life.id, life.runNumber, node.name);
-      this.#witness.enters(life, node.name, known, context.signal);
+      this.#witness.enters(life, entry, known, context.signal);
     });
     context.signal.addEventListener("abort", () => {
       const reason = (context.signal.reason as Error).message;
@@ -714,6 +711,7 @@ class Simulation implements FaultPlan {
       const id = `p${n}`;
       ids.push(id);
       this.#checker.loose(id, looseBranches(program));
+      this.#checker.behind(id, stepsBehindForeignAwaits(program));
       await untilAnswered(world, async () => {
         await workflows.PROGRAM.create({ id, params: { n } }).catch(ifDuplicate);
         this.#created.add(id);

@@ -1,5 +1,6 @@
 import type { Next, Part, PartAnswer } from "../../src/store/part.js";
 import { must, type Checker } from "./checker.js";
+import type { Entry } from "./ledger.js";
 
 /** One life of a run's code: what it called and saw since its start in some process. */
 export type Incarnation = {
@@ -16,7 +17,24 @@ export type Incarnation = {
   lastSeq: number;
   /** The bodies that have begun, with their signals. */
   readonly running: Map<string, Signal>;
+  /** The steps that had ended when the code began. Another result that the code is given is news. */
+  readonly settled: ReadonlySet<string>;
+  hasNews: boolean;
+  /** Whether nothing that tells of a takeover was forgotten before the code began. */
+  readonly isTakeover: boolean;
+  /** The turn of the world in which the code began, or was last given a result: as long as it lasts, it is in stride. */
+  strideTurn: number;
+  /** The `do` steps that the code has called. */
+  readonly calls: Map<string, CalledDo>;
 };
+
+type CalledDo = {
+  readonly isInStride: boolean;
+  /** Whether the engine cannot know that an earlier owner may have begun the step: the exception of decision D58. */
+  readonly isTooLate: boolean;
+};
+
+type Begun = { readonly life: Incarnation; readonly entry: Entry };
 
 type Signal = { readonly aborted: boolean };
 
@@ -35,6 +53,7 @@ const MUST_KNOW_MS = 3_000;
 export class Witness {
   readonly #checker: Checker;
   readonly #now: () => number;
+  readonly #turn: () => number;
   readonly #latest = new Map<string, Incarnation>();
   readonly #begun = new Set<string>();
   readonly #talks = new Map<string, Talk>();
@@ -42,21 +61,29 @@ export class Witness {
   /** The process that registered each runner. */
   readonly #processOf = new Map<string, string>();
   readonly #takeovers = new Map<string, number>();
+  /** The bodies that have begun, by run and step. */
+  readonly #entries = new Map<string, Begun[]>();
   /** Children that are being created outside of steps, with how much their parents had seen. */
   readonly #spawning = new Map<string, readonly [Incarnation, number]>();
 
-  constructor(checker: Checker, now: () => number) {
+  constructor(checker: Checker, now: () => number, turn: () => number) {
     this.#checker = checker;
     this.#now = now;
+    this.#turn = turn;
   }
 
   // Code
 
   /** The code of a run begins, which may happen once for each claim. */
   begins(process: string, id: string, runNumber: number): Incarnation {
-    const incarnation = newIncarnation(process, id, runNumber);
-    this.#latest.set(`${process}/${id}`, incarnation);
     const ticket = this.#checker.ticketOf(id);
+    const incarnation: Incarnation = {
+      ...newIncarnation(process, id, runNumber),
+      settled: this.#checker.settledOf(id, runNumber),
+      isTakeover: this.#takeovers.has(ticket?.tid ?? ""),
+      strideTurn: this.#turn(),
+    };
+    this.#latest.set(`${process}/${id}`, incarnation);
     if (ticket !== undefined && this.#owns(incarnation)) {
       const claim = `${ticket.tid}/${ticket.claim_no}`;
       must(!this.#begun.has(claim), () => `the code of ${id} begins twice under one claim`);
@@ -65,11 +92,30 @@ export class Witness {
     return incarnation;
   }
 
+  /** The code calls a step. Returns how many settlements it has seen. */
+  calls(incarnation: Incarnation, step: string, isDo: boolean): number {
+    const { id, runNumber, seen, unbegun, calls, hasNews, isTakeover, strideTurn } = incarnation;
+    if (!isDo) return seen.length;
+    unbegun.add(step);
+    // Code that runs in stride calls its steps at the same place in every replay. A step behind something else may come
+    // after something new, or after the takeover was forgotten: because the run settled something, or gave its ticket up.
+    const row = this.#checker.stepOf(id, runNumber, step);
+    const isForgotten =
+      row === undefined ? hasNews || !isTakeover : row.status === "waiting" && !isTakeover;
+    calls.set(step, {
+      isInStride: strideTurn === this.#turn(),
+      isTooLate: isForgotten && this.#checker.isBehind(id, step),
+    });
+    return seen.length;
+  }
+
   /** The code is given a result. Its process must own the run, and the order must be the one recorded. */
   sees(incarnation: Incarnation, step: string, isNested: boolean): void {
     const { id, runNumber, seen, unbegun, lastSeq } = incarnation;
     seen.push(step);
     unbegun.delete(step);
+    incarnation.strideTurn = this.#turn();
+    if (!incarnation.settled.has(step)) incarnation.hasNews = true;
     // A step within a body is called again whenever the body is.
     if (isNested || this.#checker.hasDiverged(id) || !this.#owns(incarnation)) return;
     const seq = this.#checker.stepOf(id, runNumber, step)?.seq ?? null;
@@ -90,8 +136,10 @@ export class Witness {
   }
 
   /** A body begins. `known` settlements had been seen when its step was called. */
-  enters(incarnation: Incarnation, step: string, known: number, signal: Signal): void {
+  enters(incarnation: Incarnation, entry: Entry, known: number, signal: Signal): void {
     const { id, runNumber, process } = incarnation;
+    const { step } = entry;
+    this.#mustBeCharged(incarnation, entry);
     incarnation.unbegun.delete(step);
     incarnation.running.set(step, signal);
     const what = `the body of ${id}#${runNumber} ${step}`;
@@ -111,6 +159,28 @@ export class Witness {
       ticket?.state === "leased" && this.#processOf.get(ticket.owner ?? "") === process,
       () => `${what} starts in ${process} without a lease: ${JSON.stringify(ticket)}`,
     );
+  }
+
+  /**
+   * Checks that every body of the step that has begun before counts, so that no attempt has the number of another. A
+   * later owner need not know of a body that began in stride, without a row, if its own code called the step too late.
+   */
+  #mustBeCharged(incarnation: Incarnation, entry: Entry): void {
+    const { run, step, attempt, maxAttempts } = entry;
+    // Steps with infinite attempts need not be charged.
+    if (maxAttempts === Infinity) return;
+    const key = `${run} ${step}`;
+    const before = this.#entries.get(key) ?? [];
+    this.#entries.set(key, [...before, { life: incarnation, entry }]);
+    for (const { life, entry: other } of before) {
+      if (other.wasGivenBack || other.wasUnknowable || other.attempt < attempt) continue;
+      const mayBeUnknown =
+        life !== incarnation &&
+        life.calls.get(step)?.isInStride === true &&
+        incarnation.calls.get(step)?.isTooLate === true;
+      must(mayBeUnknown, () => `attempt ${attempt} of ${key} begins after ${other.attempt}`);
+      other.wasUnknowable = true;
+    }
   }
 
   /** A body has ended. */
@@ -169,8 +239,10 @@ export class Witness {
   }
 
   /** Checks that nothing that could begin waits for the end of a wait. */
-  #mustBeIdle(process: string, { iid, steps }: Part): void {
+  #mustBeIdle(process: string, { iid, claimNumber, steps }: Part): void {
     const id = this.#checker.idOf(iid) ?? "";
+    // The rows may be those of a newer owner, who refuses this part.
+    if (this.#checker.ticketOf(id)?.claim_no !== claimNumber) return;
     const incarnation = this.#latest.get(`${process}/${id}`);
     const written = new Set(steps.map(({ name }) => name));
     for (const name of incarnation?.unbegun ?? []) {
@@ -217,14 +289,28 @@ export class Witness {
       !isCrashed || inARow >= maxTakeovers,
       () => `${this.#checker.idOf(iid)} is said to have crashed after ${inARow} takeovers`,
     );
-    if (part.next.kind === "park" || part.steps.some(({ seq }) => seq !== null)) {
+    // The same that the engine forgets takeovers for.
+    if (part.next.kind !== "continue" || part.steps.some(({ seq }) => seq !== null)) {
       this.#takeovers.delete(iid);
     }
   }
 }
 
 export function newIncarnation(process: string, id: string, runNumber: number): Incarnation {
-  return { id, runNumber, process, seen: [], unbegun: new Set(), lastSeq: 0, running: new Map() };
+  return {
+    id,
+    runNumber,
+    process,
+    seen: [],
+    unbegun: new Set(),
+    lastSeq: 0,
+    running: new Map(),
+    settled: new Set(),
+    hasNews: false,
+    isTakeover: false,
+    strideTurn: -1,
+    calls: new Map(),
+  };
 }
 
 function isEnd({ kind }: Next): boolean {

@@ -20,6 +20,8 @@ export class World {
   readonly #tasks: (() => void)[] = [];
   readonly #timers: Timer[] = [];
   #order = 0;
+  /** Counts the tasks and timers that have run. All microtasks of one are done before the next. */
+  turn = 0;
 
   constructor(seed: number, clock: ManualClock) {
     this.dice = new Dice(seed);
@@ -62,6 +64,7 @@ export class World {
       if (done()) return;
       const task = this.#tasks.shift();
       if (task !== undefined) {
+        this.turn += 1;
         task();
         continue;
       }
@@ -69,6 +72,7 @@ export class World {
       if (next === undefined || next.at > until) return;
       this.#timers.shift();
       this.clock.set(Math.max(this.now, next.at));
+      this.turn += 1;
       next.run();
     }
   }
