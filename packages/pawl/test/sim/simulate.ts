@@ -565,7 +565,10 @@ class Simulation implements FaultPlan {
   sending(proc: Process, verb: Verb, args: readonly unknown[]): void {
     this.#guard(() => {
       if (verb === "register") this.#witness.registers(proc.name, args[0] as string);
-      if (verb === "create") this.#witness.creates((args[0] as NewInstance[]).map(({ id }) => id));
+      if (verb === "create") {
+        const ids = (args[0] as NewInstance[]).map(({ id }) => id);
+        this.#witness.creates(proc.name, ids);
+      }
       if (verb !== "commit") return;
       for (const part of args[0] as Part[]) this.#witness.sends(proc.name, part);
     });

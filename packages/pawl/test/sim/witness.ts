@@ -64,7 +64,7 @@ export class Witness {
   /** The bodies that have begun, by run and step. */
   readonly #entries = new Map<string, Begun[]>();
   /** Children that are being created outside of steps, with how much their parents had seen. */
-  readonly #spawning = new Map<string, readonly [Incarnation, number]>();
+  readonly #spawning = new Map<string, (readonly [Incarnation, number])[]>();
 
   constructor(checker: Checker, now: () => number, turn: () => number) {
     this.#checker = checker;
@@ -192,14 +192,20 @@ export class Witness {
   }
 
   spawns(incarnation: Incarnation, child: string): void {
-    this.#spawning.set(child, [incarnation, incarnation.seen.length]);
+    const lives = this.#spawning.get(child) ?? [];
+    this.#spawning.set(child, [...lives, [incarnation, incarnation.seen.length]]);
   }
 
-  #mustBeDurable({ id, runNumber, seen }: Incarnation, known: number, what: string): void {
-    for (const name of seen.slice(0, known)) {
-      const row = this.#checker.stepOf(id, runNumber, name);
-      must(row !== undefined && row.seq !== null, () => `${what} starts before ${name} is durable`);
-    }
+  #mustBeDurable(incarnation: Incarnation, known: number, what: string): void {
+    const name = this.#notDurable(incarnation, known);
+    must(name === undefined, () => `${what} starts before ${name} is durable`);
+  }
+
+  /** The first of the steps seen that has no settlement in the database. */
+  #notDurable({ id, runNumber, seen }: Incarnation, known: number): string | undefined {
+    const isDurable = (name: string): boolean =>
+      (this.#checker.stepOf(id, runNumber, name)?.seq ?? null) !== null;
+    return seen.slice(0, known).find((name) => !isDurable(name));
   }
 
   // Talk
@@ -208,10 +214,15 @@ export class Witness {
     this.#processOf.set(runner, process);
   }
 
-  creates(ids: readonly string[]): void {
+  /**
+   * A process asks for new instances. Two lives of the code in one process may ask for the same child, such as an evicted one
+   * that tries again and the one that replays: then the request is one of theirs.
+   */
+  creates(process: string, ids: readonly string[]): void {
     for (const id of ids) {
-      const spawning = this.#spawning.get(id);
-      if (spawning !== undefined) this.#mustBeDurable(...spawning, `the creation of ${id}`);
+      const lives = (this.#spawning.get(id) ?? []).filter(([life]) => life.process === process);
+      if (lives.some((life) => this.#notDurable(...life) === undefined)) continue;
+      for (const life of lives) this.#mustBeDurable(...life, `the creation of ${id}`);
     }
   }
 
