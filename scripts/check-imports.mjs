@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
 import { sourcesOf } from "./sources.mjs";
 
 /**
- * What each part of packages/pawl/src may import, besides itself. A part is a folder, or a file
+ * The parts that each part of packages/pawl/src may import, besides itself. A part is a folder, or a file
  * directly in src/. `*` is every part but testing; `http/contract` is that one file. Types count
  * as well. Tests may import anything.
  * @type {Record<string, string[]>}

@@ -21,7 +21,7 @@ import { workloads } from "./workloads.mjs";
  * @property {import("./engine.mjs").Place["restate"]} restate
  * @property {import("./engine.mjs").Place["cloudflare"]} cloudflare
  *
- * What a served process is told. It answers how many bodies it ran.
+ * The order that a served process is given. It answers how many bodies it ran.
  * @typedef {"bodies" | "end" | { works: readonly import("./engine.mjs").Work[], inFlight: number }} Order
  *
  * @typedef {object} Answer

@@ -15,7 +15,7 @@ import {
 type Order = { readonly customer: string };
 
 // #region code
-/** What both engines have. */
+/** The options of both engines. */
 type Steps = Pick<CloudflareStep & WorkflowStep, "sleep"> & {
   do(name: string, body: () => Promise<string>): Promise<string>;
 };

@@ -31,7 +31,7 @@ export type ConfigContext = {
 
 type Made = AnyPawl | PawlConfig;
 
-/** What a config file may have as its default export. */
+/** The default export of a config file. */
 export type ConfigExport =
   | Made
   | Promise<Made>

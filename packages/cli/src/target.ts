@@ -15,7 +15,7 @@ import type { PawlConfig } from "./config.js";
 import { Failure } from "./failure.js";
 import { nearest } from "./nearest.js";
 
-/** What a command talks to: an engine in this process, or one behind its API. Both have the same shape. */
+/** The engine that a command talks to: one in this process, or one behind its API. Both have the same shape. */
 export interface CommandTarget {
   registered(): Promise<readonly RegisteredWorkflow[]>;
   readonly workflows: Readonly<Record<string, TargetWorkflow>>;

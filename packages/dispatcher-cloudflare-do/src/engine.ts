@@ -75,7 +75,7 @@ export class Engine {
     await this.#look();
   }
 
-  /** Starts to serve, once. What follows it in a start may be tried again. */
+  /** Starts to serve, once. The rest of a start may be tried again. */
   #serve(): void {
     if (this.#isServing) return;
     this.pawl.runner.serve((inMs) => {

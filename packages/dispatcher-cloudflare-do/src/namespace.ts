@@ -9,7 +9,7 @@ export interface WorkflowsNamespace {
   get(id: DurableObjectId): { fetch(request: Request): Promise<Response> };
 }
 
-/** What can be asked of the object. */
+/** The calls that the object answers. */
 export interface WorkflowsObject {
   fetch(request: Request): Promise<Response>;
   /** Answers a call of `workflowsBinding`. */

@@ -20,7 +20,7 @@ const result = [
   ...Array.from({ length: MORE }, (_, n) => `more ${n + 1}`),
   "last",
 ];
-/** What may be logged, because the store was away. Anything else is a mistake. */
+/** The events that may be logged, because the store was away. Anything else is a mistake. */
 const outage = /^(claim|commit|heartbeat|load|poll|reopen|adopt|listen)\.failed$/;
 
 let app: string;

@@ -55,7 +55,7 @@ type Scenario<Subject> = {
   /** Calls the verb through the line that breaks. `direct` is another line. */
   readonly act: (store: Store, subject: Subject, direct: Store) => Promise<unknown>;
   readonly observe: (store: Store, subject: Subject) => Promise<unknown>;
-  /** What the sender hears if its own first try counted. By default this is the same answer. */
+  /** The answer to the sender if its own first try counted. By default this is the same answer. */
   readonly hears?: (answer: unknown) => unknown;
 };
 

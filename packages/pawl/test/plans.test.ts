@@ -111,7 +111,7 @@ describe.runIf(stores.includes("postgres"))(`on PostgreSQL, with ${PARKED} parke
     await pool.end();
   });
 
-  /** What the engine does all the time, for a run that does not exist, so that only the search costs. */
+  /** The calls that the engine makes all the time, for a run that does not exist, so that only the search costs. */
   const hot: Record<string, () => Promise<unknown>> = {
     get: () => store.get({ workflow: "a", id: "none" }),
     getMany: () => Promise.all(["none", "no"].map((id) => store.get({ workflow: "a", id }))),

@@ -12,7 +12,7 @@ export type WorkerOptions = {
   readonly isFirst: boolean;
 };
 
-/** What the process tells: how far it has come. */
+/** A message of the process: how far it has come. */
 export type WorkerMessage =
   | { readonly kind: "loaded"; readonly watch: readonly string[] | undefined }
   | { readonly kind: "listening"; readonly port: number }

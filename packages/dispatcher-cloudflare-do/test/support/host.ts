@@ -14,7 +14,7 @@ export type HostOptions = {
 
 /** workerd with a worker of test/workers. It can be ended and started again on the same storage. */
 export class HostProcess {
-  /** What bodies noted, in order. */
+  /** The notes of bodies, in order. */
   readonly ledger: string[] = [];
   readonly #script: string;
   readonly #folder: string;

@@ -96,7 +96,7 @@ export class Host extends workflowsDurableObject<typeof registry, Env>({ workflo
 
 type Script = { readonly [name: string]: (env: Env, input: never) => Promise<unknown> };
 
-/** What the tests ask the worker to do with its bindings. */
+/** The requests of tests to the worker, about its bindings. */
 const actions: Script = {
   async create(
     { OBJECTS },

@@ -3,7 +3,7 @@ import { defineRegistry, defineWorkflow } from "pawl";
 
 type Env = { readonly OBJECTS: DurableObjectNamespace; readonly LEDGER: Fetcher };
 
-/** What a body tells before it returns its token: the results of earlier steps that the code was given. */
+/** The report of a body before it returns its token: the results of earlier steps that the code was given. */
 export type Entry = {
   readonly id: string;
   readonly step: number;

@@ -1,7 +1,7 @@
 import { Checker, type Snapshot } from "../../../pawl/test/sim/checker.js";
 import { Ledger } from "../../../pawl/test/sim/ledger.js";
 
-/** What happens to an object, once, at a point of its life. */
+/** A fault that an object meets once, at a point of its life. */
 export type Fault =
   /** It is evicted instead of a call to its storage, or on the way into or out of a body. */
   | "evicted"
@@ -27,7 +27,7 @@ export class Trial {
   readonly checker = new Checker(() => Date.now());
   /** Every call to storage, entry and exit of a body, in order. */
   readonly points: string[] = [];
-  /** What alarm handlers threw. workerd drops an alarm after a few of these. */
+  /** The errors that alarm handlers threw. Workerd drops an alarm after a few of these. */
   readonly thrown: unknown[] = [];
   readonly #strike: Strike | null;
   #isOn = false;

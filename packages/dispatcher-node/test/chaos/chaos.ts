@@ -38,7 +38,7 @@ export type ChaosReport = {
   readonly bodies: number;
   readonly bodiesRepeated: number;
   readonly lost: number;
-  /** What happened to processes, server and lines, and what people heard. */
+  /** The events of processes, server and lines, and the answers that people heard. */
   readonly happened: Readonly<Record<string, number>>;
   readonly healedInMs: number;
 };

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs
 import { Ledger, type Entry } from "../../../pawl/test/sim/ledger.js";
 
 /**
- * What a body says before and after its work. A line is on the disk before the body goes on, whatever happens
+ * The lines that a body writes before and after its work. A line is on the disk before the body goes on, whatever happens
  * to its process.
  */
 export type Line =

@@ -4,7 +4,7 @@ import { createClient, type Client } from "pawl/client";
 import { eventTypes, randomProgram, type Node } from "../../../pawl/test/sim/program.js";
 import type { Dice } from "../../../pawl/test/sim/random.js";
 
-/** What people were told, to be compared with what is there in the end. */
+/** The answers that people got, to be compared with the database in the end. */
 export class ClientLog {
   /** Instances whose creation was acknowledged. */
   readonly created = new Map<string, Node>();

@@ -15,11 +15,11 @@ import { workflow, type Trace } from "./work.js";
 
 export type App = {
   readonly pid: number;
-  /** What it has logged, from `info` on. */
+  /** The entries that it has logged, from `info` on. */
   readonly events: readonly { readonly event: string }[];
   signal(signal: NodeJS.Signals): void;
   exited(): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** What it wrote to stderr. */
+  /** The text that it wrote to stderr. */
   errors(): string;
 };
 

@@ -40,7 +40,7 @@ export type ClientFetch = (
   },
 ) => Promise<WebResponse>;
 
-/** What every method takes last. There is no `tx`, since transactions do not cross the network. */
+/** The last argument of every method. There is no `tx`, since transactions do not cross the network. */
 export type RequestOptions = TxOptions<never> & {
   readonly signal?: Signal | undefined;
 };

@@ -535,7 +535,7 @@ export class Run implements AttemptHost, CallingRun {
     return Array.from(this.#attempts.running.values(), ({ step }) => step.name);
   }
 
-  // What the bindings of its code ask.
+  // The bindings of its code ask the following.
 
   /** Resolves when all that the code has seen is durable. */
   barrier(): Promise<void> {

@@ -15,7 +15,7 @@ const groups: readonly string[] = ["all", "create", "manage", "sendEvent", "read
 
 const tickOptions: Known<TickRoute> = { enabled: true, insecure: true };
 
-/** Checks the settings. Those that would leave open a route that was meant to be closed are refused. */
+/** Checks the settings, and refuses any that would leave open a route that was meant to be closed. */
 export function checkedAuthorize(given: Authorize = {}, tick?: TickRoute): Authorize {
   plainObject("authorize", given, "{ all: policy }");
   if (tick !== undefined) {

@@ -28,7 +28,7 @@ type OperationsContext<Tx> = CreateContext<Tx> & {
   readonly openApi: () => object;
 };
 
-/** What each route of the contract does. */
+/** The behaviour of each route of the contract. */
 export function operationsOf<Tx>(context: OperationsContext<Tx>): RouteOperations {
   return {
     ...createOperations(context),

@@ -18,7 +18,7 @@ import { instanceNotFound } from "./requests.js";
 import { awaitResult } from "./result.js";
 import { encodePayload } from "./values.js";
 
-/** What the handles of all instances of one workflow share. */
+/** The context that the handles of all instances of one workflow share. */
 export type InstanceScope<Tx> = {
   readonly context: InstancesContext<Tx>;
   readonly entry: WorkflowEntry;

@@ -26,7 +26,7 @@ describe("every operation of the table", () => {
   });
   beforeAll(() => pawl.migrate());
 
-  /** What the operation answers, and what becomes of the instance. */
+  /** The answer of the operation, and the status of the instance afterwards. */
   async function done(instance: InstanceMethods & { readonly id: string }, name: OperationName) {
     const answer: unknown = await instance[name]();
     const { status } = await instance.status();

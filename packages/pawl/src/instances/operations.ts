@@ -8,7 +8,7 @@ import { doneForm, statusForm, type WireForm } from "./wire-forms.js";
 /** The members of `WorkflowInstance` that are written by hand: they take transactions, or wait. */
 type ByHand = "id" | "sendEvent" | "result";
 
-/** What can be asked of an instance. Each is a method of `WorkflowInstance`, and described below. */
+/** The operations on an instance. Each is a method of `WorkflowInstance`, and described below. */
 export type OperationName = Exclude<keyof WorkflowInstance, ByHand>;
 
 /** The methods that are made from the table. */

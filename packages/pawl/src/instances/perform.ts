@@ -17,7 +17,7 @@ type OperationCall = {
   readonly newOperationId: () => string;
 };
 
-/** What each operation does, wherever it was asked for. */
+/** The behaviour of each operation, wherever it was asked for. */
 export const perform: {
   readonly [K in OperationName]: (
     call: OperationCall,

@@ -43,7 +43,7 @@ class Notice<Subject, Detail = undefined> {
 }
 
 /**
- * What this process has written, told after the write to whoever subscribed: readers of event streams, callers who wait for
+ * Word of the writes of this process, given after each write to its subscribers: readers of event streams, callers who wait for
  * results, hooks, other processes. Nothing is decided by a notice: whatever it says is in the database.
  */
 export class Notices {

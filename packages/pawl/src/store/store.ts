@@ -246,7 +246,7 @@ export type ControlRequest = {
 }[ControlCommand];
 
 /**
- * What each command carries. A pause or a resume may arrive twice, since the second changes nothing. A command with an
+ * The values that each command carries. A pause or a resume may arrive twice, since the second changes nothing. A command with an
  * operation id is carried out once per id, whatever was asked in between: sent again, it succeeds and changes nothing.
  */
 type CarriedBy = {

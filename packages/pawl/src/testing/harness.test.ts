@@ -13,7 +13,7 @@ import { openMemorySqlite } from "./memory-sqlite.js";
 
 type Order = { readonly n: number };
 
-/** What the bodies did. `gate` is what they await. */
+/** The deeds of the bodies. They await `gate`. */
 const log: string[] = [];
 let gate: Promise<void> = Promise.resolve();
 

@@ -53,7 +53,7 @@ const NEW_ID = 0;
 /** A dead runner's row may be forgotten after ten minutes, and its id come back. */
 const REMEMBERED_MS = 9 * 60_000;
 
-/** What the callers of a store know, and how they carry out a sequence of operations with it. */
+/** The knowledge of a store's callers, and how they carry out a sequence of operations with it. */
 export class Play {
   readonly #model: ModelStore;
   readonly #lockstep: Lockstep;

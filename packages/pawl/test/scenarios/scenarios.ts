@@ -42,7 +42,7 @@ const topics = {
   served,
 };
 
-/** What the engine promises, through its public API with a real runner, on one store. */
+/** The promises of the engine, through its public API with a real runner, on one store. */
 export function scenarios(
   name: string,
   fixture: StoreFixture & { dispose?(): Promise<void> },

@@ -1,4 +1,4 @@
-/** What really happened outside of the engine: every entry of a body, and how it left. */
+/** The events outside of the engine: every entry of a body, and how it left. */
 export type Entry = {
   readonly run: string;
   readonly step: string;
@@ -6,7 +6,7 @@ export type Entry = {
   readonly maxAttempts: number;
   readonly process: string;
   readonly enteredAt: number;
-  /** What the body returned: a token of its own, so that no other entry can be taken for it. */
+  /** The value that the body returned: a token of its own, so that no other entry can be taken for it. */
   token: string | null;
   failedAt: number | null;
   /** Whether a stop cut it off, which costs no attempt. */

@@ -14,7 +14,7 @@ export type Posted = Pick<Snapshot, "instances"> & {
   readonly hooks: readonly string[];
 };
 
-/** What a hook was told. */
+/** A call of a hook. */
 export type Told = {
   readonly id: string;
   readonly instanceId: string;

@@ -36,7 +36,7 @@ export type DoNode = {
 
 export const eventTypes = ["red", "blue"];
 
-/** What the code of a program needs of the simulation. */
+/** The simulation as the code of a program needs it. */
 export interface Outside {
   sleep(ms: number): Promise<void>;
   /** Tells that the code calls a step, and returns how many settlements it has seen. */

@@ -10,7 +10,7 @@ export type Plan = Omit<Scenario, "faultOf" | "client"> & {
   readonly faults: readonly Fault[];
   /** The calls that meet a given fault, whatever the dice say. */
   readonly strikes: Strikes;
-  /** What people do, one after the other. */
+  /** The acts of people, one after the other. */
   readonly acts: readonly Act[];
 };
 

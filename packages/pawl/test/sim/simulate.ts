@@ -41,7 +41,7 @@ export type Scenario = {
   readonly changesCode: boolean;
   readonly batchParts: number;
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[];
-  /** What people do meanwhile, at some times. */
+  /** The acts of people meanwhile. */
   readonly client: (client: Client) => Promise<void>;
   /** Faults end here. After that everything must come to an end by itself. */
   readonly healAtMs: number;
@@ -105,7 +105,7 @@ export async function simulate(scenario: Scenario): Promise<Report> {
   }
 }
 
-/** What people can do. Errors of a store that is away are theirs to live with. */
+/** The acts that people can do. Errors of a store that is away are theirs to live with. */
 export interface Client {
   readonly world: World;
   readonly ids: readonly string[];

@@ -5,7 +5,7 @@
 import type { Store } from "../../src/store/store.js";
 
 /**
- * What a worker can be asked: any verb of the store, and calls that only make sense without a message for
+ * The requests to a worker: any verb of the store, and calls that only make sense without a message for
  * each step.
  */
 export type Call = {
