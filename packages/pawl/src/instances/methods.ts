@@ -15,7 +15,7 @@ export abstract class Carrier {
 
 for (const [name, { input }] of operationEntries) {
   const methods = {
-    [name](this: Carrier, ...given: unknown[]): Promise<unknown> {
+    async [name](this: Carrier, ...given: unknown[]): Promise<unknown> {
       return input === undefined
         ? this[carry](name, undefined, given[0])
         : this[carry](name, given[0], given[1]);

@@ -10,6 +10,14 @@ const INBOX_ROWS = 1_000;
 const SHARE_FOR_NEW = 0.1;
 
 /**
+ * Tickets that were taken. `isLate`: the answer was on its way for so long that their runs may have ended since. Heartbeats have
+ * kept the lease fresh meanwhile, and they did not tell of runs that were unknown here.
+ */
+export type TakenTickets = { readonly claimed: readonly Claimed[]; readonly isLate: boolean };
+
+const nothing: TakenTickets = { claimed: [], isLate: false };
+
+/**
  * Takes tickets for this process: due tickets, the tickets of its live runs, and those of claims whose answers got
  * lost.
  */
@@ -61,7 +69,7 @@ export class Claims {
     return result;
   }
 
-  async claimDue(limit: number, asking: () => void, wasDead = false): Promise<Claimed[]> {
+  async claimDue(limit: number, asking: () => void, wasDead = false): Promise<TakenTickets> {
     const runner = await this.#lease.ensure();
     await this.#judgeOthers();
     asking();
@@ -77,27 +85,17 @@ export class Claims {
       this.#lease.died();
       // The runner was dead as soon as it was registered: a clock leaps, or leases are too short. The next claim tries
       // again.
-      return wasDead ? [] : this.claimDue(limit, asking, true);
+      return wasDead ? nothing : this.claimDue(limit, asking, true);
     }
     this.#lease.heard(answer.now);
-    const claimed = this.#lease.isOldNews(sentAtMs)
-      ? await this.#stillOurs(runner, answer.claimed)
-      : answer.claimed;
     // Nothing is awaited between here and the turns of these runs, because a runner that died meanwhile must not begin
     // them.
-    return this.isOurs(runner) ? claimed : [];
+    return this.#taken(runner, answer.claimed, sentAtMs);
   }
 
-  /**
-   * Asks again for tickets whose answer came so late that their runs may have ended long ago. The heartbeats since then
-   * have kept the lease fresh, and they did not tell of runs that were unknown here.
-   */
-  async #stillOurs(runner: string, claimed: readonly Claimed[]): Promise<Claimed[]> {
-    if (claimed.length === 0) return [];
-    const sentAtMs = this.#clock.now();
-    const iids = claimed.map(({ iid }) => iid);
-    const found = await this.#store.adopt(runner, iids);
-    return this.#lease.isOldNews(sentAtMs) ? this.#stillOurs(runner, found) : found;
+  #taken(runner: string, claimed: readonly Claimed[], sentAtMs: number): TakenTickets {
+    if (!this.isOurs(runner)) return nothing;
+    return { claimed, isLate: this.#lease.isOldNews(sentAtMs) };
   }
 
   async #judgeOthers(): Promise<void> {
@@ -133,15 +131,12 @@ export class Claims {
   }
 
   /** Reopens the ticket of a live run before it is due. */
-  async reopen(run: Run): Promise<Claimed[]> {
+  async reopen(run: Run): Promise<TakenTickets> {
     const runner = await this.#lease.ensure();
     const { iid, runNumber, claimNumber } = run;
     const sentAtMs = this.#clock.now();
-    const reopened = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
-    const claimed = this.#lease.isOldNews(sentAtMs)
-      ? await this.#stillOurs(runner, reopened)
-      : reopened;
-    return this.isOurs(runner) ? claimed : [];
+    const claimed = await this.#store.reopen(runner, [{ iid, runNumber, claimNumber }]);
+    return this.#taken(runner, claimed, sentAtMs);
   }
 
   /**

@@ -65,6 +65,11 @@ export class Lease {
     return Math.max(0, this.#inTouchSinceMs + this.leaseMs - this.#runtime.clock.now());
   }
 
+  /** The time of the process's clock, for `isOldNews`. */
+  get processNow(): number {
+    return this.#runtime.clock.now();
+  }
+
   /** Returns whether a heartbeat would have told meanwhile what has happened since something was sent. */
   isOldNews(sentAtMs: number): boolean {
     return this.#runtime.clock.now() >= sentAtMs + this.leaseMs / BEATS_PER_LEASE;

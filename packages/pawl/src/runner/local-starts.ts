@@ -58,11 +58,14 @@ export class LocalStarts implements RunStarts {
     if (runner === null || !isServing || !claimedAllDue) return null;
     if (!this.#lease.isFresh || this.#slots.free < count) return null;
     this.#slots.reserve(count);
+    const sentAtMs = this.#lease.processNow;
     return {
       runner,
       started: (runs) => {
         this.#slots.release(runs.length);
-        if (runner === this.#lease.id) this.#turns.beginAlone(runs.map(asClaimed));
+        if (runner !== this.#lease.id) return;
+        const isLate = this.#lease.isOldNews(sentAtMs);
+        this.#turns.beginAlone({ claimed: runs.map(asClaimed), isLate });
       },
       release: (slots) => this.#slots.release(slots),
     };
@@ -73,11 +76,13 @@ export class LocalStarts implements RunStarts {
     const room = run === undefined ? null : this.reserve(1);
     if (run === undefined || room === null) return null;
     const { runner } = room;
+    const sentAtMs = this.#lease.processNow;
     return {
       lease: { runner, claimNumber: run.claimNumber },
       started: (claimed: Claimed) => {
         room.release(1);
-        if (runner === this.#lease.id) this.#turns.beginAlone([claimed]);
+        if (runner !== this.#lease.id) return;
+        this.#turns.beginAlone({ claimed: [claimed], isLate: this.#lease.isOldNews(sentAtMs) });
       },
       release: () => room.release(1),
     };

@@ -137,11 +137,12 @@ export class Runner {
       // A run that ends here must find its hooks registered.
       await this.#hooks.registered();
       if (!this.#mayWork) return nothing;
-      const claimed = await this.#components.claims.claimDue(limit, () => this.#tellAsking?.());
+      const taken = await this.#components.claims.claimDue(limit, () => this.#tellAsking?.());
+      const { claimed } = taken;
       this.#components.dispatch.claimedAllDue = claimed.length < limit;
       this.#components.peers.looked(claimed.length);
       if (claimed.length === limit) this.#components.peers.overfull();
-      const turns = this.#components.turns.begin(claimed, budget);
+      const turns = this.#components.turns.begin(taken, budget);
       const done = turns.then(() =>
         this.#mayWork ? this.#components.unknownWork.report() : undefined,
       );
@@ -237,7 +238,8 @@ export class Runner {
       .oneByOne(async () => {
         const adopted = await this.#components.claims.adopt(unknown);
         // Nobody waits for these turns, because they may be long.
-        if (adopted.length > 0) void this.#components.turns.load(adopted, null);
+        if (adopted.length > 0)
+          void this.#components.turns.load({ claimed: adopted, isLate: false }, null);
       })
       .catch((error: unknown) => {
         this.logger.warn("adopt.failed", { error: String(error) });

@@ -6,7 +6,7 @@ import type { Cancel, Runtime, Scheduler } from "../model/seams.js";
 import type { Notices } from "../store/notices.js";
 import type { Claimed, LoadedRun, Store } from "../store/store.js";
 import type { Part } from "../store/part.js";
-import type { Claims } from "./claims.js";
+import type { Claims, TakenTickets } from "./claims.js";
 import type { Committer } from "./committer.js";
 import type { Dispatch } from "./dispatch.js";
 import type { EndListeners } from "./end-listeners.js";
@@ -87,17 +87,17 @@ export class Turns {
   // How a turn begins.
 
   /** Begins the turns of claimed runs. Resolves when all of these turns are over. */
-  async begin(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+  async begin({ claimed, isLate }: TakenTickets, budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
     const toLoad: Claimed[] = [];
     for (const each of claimed) {
       // Also for a new run: a restart leaves the old one in memory.
       const live = this.#components.live.take(each);
-      if (live !== null) turns.push(this.#resume(live, each, budget));
+      if (live !== null) turns.push(this.#resume(live, each, isLate, budget));
       else if (each.resuming && !this.#suspects.isHopeless(each)) toLoad.push(each);
-      else turns.push(this.#enterNew(each, null, budget));
+      else turns.push(this.#enterNew(each, null, isLate, budget));
     }
-    if (toLoad.length > 0) turns.push(this.load(toLoad, budget));
+    if (toLoad.length > 0) turns.push(this.load({ claimed: toLoad, isLate }, budget));
     await Promise.all(turns);
   }
 
@@ -105,8 +105,8 @@ export class Turns {
    * Begins turns that nobody waits for, because they may be long. The next heartbeat finds a ticket that could not get
    * its turn.
    */
-  beginAlone(claimed: readonly Claimed[]): void {
-    this.begin(claimed, null).catch((error: unknown) => {
+  beginAlone(taken: TakenTickets): void {
+    this.begin(taken, null).catch((error: unknown) => {
       this.#logger.error("turn.failed", { error: String(error) });
     });
   }
@@ -115,20 +115,24 @@ export class Turns {
    * Loads histories and begins the turns of their runs: suspects one by one, the others together. Resolves when all of
    * these turns are over.
    */
-  async load(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+  async load({ claimed, isLate }: TakenTickets, budget: StepBudget | null): Promise<void> {
     const turns: Promise<void>[] = [];
     const others: Claimed[] = [];
     for (const given of claimed) {
       const each = this.#suspects.asItWasClaimed(given);
       if (!this.#suspects.isSuspect(each)) others.push(each);
-      else turns.push(this.#suspects.alone(each, () => this.#loadAll([each], budget)));
+      else turns.push(this.#suspects.alone(each, () => this.#loadAll([each], isLate, budget)));
     }
-    if (others.length > 0) turns.push(this.#loadAll(others, budget));
+    if (others.length > 0) turns.push(this.#loadAll(others, isLate, budget));
     await Promise.all(turns);
   }
 
   /** Loads histories in a later read than the claim. In one read, the last owner's final commit could be missed. */
-  async #loadAll(claimed: readonly Claimed[], budget: StepBudget | null): Promise<void> {
+  async #loadAll(
+    claimed: readonly Claimed[],
+    isLate: boolean,
+    budget: StepBudget | null,
+  ): Promise<void> {
     const { slots, lease, claims } = this.#components;
     const arrival = slots.expect(claimed);
     const runner = lease.id;
@@ -141,7 +145,7 @@ export class Turns {
       if (!claims.isOurs(runner)) return;
       const turns = claimed
         .filter((each) => arrival.isExpected(each))
-        .map((each) => this.#enterNew(each, byIid.get(each.iid) ?? null, budget));
+        .map((each) => this.#enterNew(each, byIid.get(each.iid) ?? null, isLate, budget));
       arrival.over();
       await Promise.all(turns);
     } catch (error) {
@@ -154,15 +158,20 @@ export class Turns {
   }
 
   /** Continues a live run. It needs no replay: only events that came meanwhile have to be fetched. */
-  #resume(run: Run, claimed: Claimed, budget: StepBudget | null): Promise<void> {
-    const turn = this.#enter(run, budget);
+  #resume(run: Run, claimed: Claimed, isLate: boolean, budget: StepBudget | null): Promise<void> {
+    const turn = this.#enter(run, isLate, budget);
     const hasUnseenEvents = claimed.eventCount > run.seenEvents;
     run.resume(claimed, hasUnseenEvents);
     if (hasUnseenEvents) this.#components.polls.soon(run);
     return turn;
   }
 
-  #enterNew(claimed: Claimed, loaded: LoadedRun | null, budget: StepBudget | null): Promise<void> {
+  #enterNew(
+    claimed: Claimed,
+    loaded: LoadedRun | null,
+    isLate: boolean,
+    budget: StepBudget | null,
+  ): Promise<void> {
     const wasTakenOver = claimed.takeovers > 0;
     const partsSent = wasTakenOver ? this.#suspects.takePartsSent(claimed) : 0;
     const isHopeless = wasTakenOver && this.#suspects.isHopeless(claimed);
@@ -170,7 +179,7 @@ export class Turns {
     const given = isHopeless ? { ...claimed, takeovers: 0 } : claimed;
     const context = (this.#context ??= this.#engine());
     const run = new Run(context, this.#host, given, loaded, partsSent);
-    const turn = this.#enter(run, budget);
+    const turn = this.#enter(run, isLate, budget);
     const entry = this.#entries.get(claimed.workflow) as WorkflowEntry;
     if (isHopeless) run.endAsCrashed(claimed.takeovers);
     else run.begin(entry, loaded === null ? claimed.params : loaded.params, claimed.createdAt);
@@ -178,12 +187,14 @@ export class Turns {
   }
 
   /** Gives a slot to a run that has its ticket. Resolves when the turn is over. */
-  #enter(run: Run, budget: StepBudget | null): Promise<void> {
+  #enter(run: Run, isLate: boolean, budget: StepBudget | null): Promise<void> {
     // A restarted run can come here before the poll that tells that its old claim is lost.
     const former = this.#components.slots.get(run.iid);
     if (former !== undefined) this.#lose(former, "it was claimed anew");
     run.budget = budget;
     const turn = this.#components.slots.enter(run);
+    // A run that may have ended since starts no body before a poll has found its ticket.
+    if (isLate) this.#components.polls.doubt(run);
     if (this.isStopping) run.drain();
     return turn;
   }
